@@ -1,0 +1,188 @@
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Encode writes the inventory as one JSON document: sorted, validated, two
+// equal inventories give the same bytes. Objects without nested members stand
+// on one line, so that a difference between two machines is a line.
+func (inv *Inventory) Encode(w io.Writer) error {
+	out := *inv
+	out.Schema = Schema
+	out.Normalize()
+	if err := out.Validate(); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(&out)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(FormatJSON(raw))
+	return err
+}
+
+// Decode reads an inventory document and validates it. name is used in error
+// messages.
+func Decode(name string, text []byte) (*Inventory, error) {
+	var inv Inventory
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&inv); err != nil {
+		return nil, jsonError(name, text, dec.InputOffset(), err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, jsonError(name, text, dec.InputOffset(), errors.New("text after the document"))
+	}
+	if inv.Schema != Schema {
+		return nil, &SyntaxError{File: name, Msg: fmt.Sprintf("schema is %q, want %q", clip(inv.Schema), Schema)}
+	}
+	if err := inv.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	inv.Normalize()
+	return &inv, nil
+}
+
+func jsonError(name string, text []byte, offset int64, err error) error {
+	var syn *json.SyntaxError
+	var typ *json.UnmarshalTypeError
+	msg := strings.TrimPrefix(err.Error(), "json: ")
+	switch {
+	case errors.As(err, &syn):
+		offset = syn.Offset
+	case errors.As(err, &typ):
+		offset = typ.Offset
+		msg = fmt.Sprintf("%s: %s does not fit", typ.Field, typ.Value)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		offset, msg = int64(len(text)), "the document is cut off"
+	}
+	line, col := PositionOf(text, offset)
+	return &SyntaxError{File: name, Line: line, Col: col, Msg: msg}
+}
+
+// FormatJSON lays out valid compact JSON: one member or element a line, but
+// objects and arrays that hold only scalars on a single line when it stays
+// short. The result ends with a newline.
+func FormatJSON(compact []byte) []byte {
+	var out bytes.Buffer
+	f := jsonFormatter{in: compact, out: &out}
+	f.value(0)
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// leafWidth is the longest object or array that stays on one line.
+const leafWidth = 160
+
+type jsonFormatter struct {
+	in  []byte
+	pos int
+	out *bytes.Buffer
+}
+
+func (f *jsonFormatter) value(depth int) {
+	c := f.in[f.pos]
+	if c != '{' && c != '[' {
+		f.out.Write(f.in[f.pos:f.scalarEnd()])
+		f.pos = f.scalarEnd()
+		return
+	}
+	if leaf, end := f.leaf(); leaf {
+		f.flat(end)
+		return
+	}
+	f.out.WriteByte(c)
+	f.pos++
+	for first := true; ; first = false {
+		if f.in[f.pos] == ',' {
+			f.pos++
+			f.out.WriteByte(',')
+		}
+		if c := f.in[f.pos]; c == '}' || c == ']' {
+			f.pos++
+			if !first {
+				f.newline(depth)
+			}
+			f.out.WriteByte(c)
+			return
+		}
+		f.newline(depth + 1)
+		if c == '{' {
+			end := f.scalarEnd()
+			f.out.Write(f.in[f.pos:end])
+			f.out.WriteString(": ")
+			f.pos = end + 1
+		}
+		f.value(depth + 1)
+	}
+}
+
+// leaf reports whether the container at pos holds only scalars (or leaves that
+// are empty) and is short, and where it ends.
+func (f *jsonFormatter) leaf() (bool, int) {
+	for i := f.pos + 1; i < len(f.in) && i-f.pos < leafWidth; i++ {
+		switch f.in[i] {
+		case '"':
+			i = stringEnd(f.in, i) - 1
+		case '{', '[':
+			if f.in[i+1] != '}' && f.in[i+1] != ']' {
+				return false, 0
+			}
+			i++
+		case '}', ']':
+			return true, i + 1
+		}
+	}
+	return false, 0
+}
+
+func (f *jsonFormatter) flat(end int) {
+	for i := f.pos; i < end; i++ {
+		switch c := f.in[i]; c {
+		case '"':
+			e := stringEnd(f.in, i)
+			f.out.Write(f.in[i:e])
+			i = e - 1
+		case ',', ':':
+			f.out.WriteByte(c)
+			f.out.WriteByte(' ')
+		default:
+			f.out.WriteByte(c)
+		}
+	}
+	f.pos = end
+}
+
+func (f *jsonFormatter) scalarEnd() int {
+	if f.in[f.pos] == '"' {
+		return stringEnd(f.in, f.pos)
+	}
+	i := f.pos
+	for i < len(f.in) && !bytes.ContainsRune([]byte(",}]"), rune(f.in[i])) {
+		i++
+	}
+	return i
+}
+
+func (f *jsonFormatter) newline(depth int) {
+	f.out.WriteByte('\n')
+	for range depth {
+		f.out.WriteByte(' ')
+	}
+}
+
+// stringEnd returns the index after the closing quote of the string at i.
+func stringEnd(b []byte, i int) int {
+	for i++; i < len(b) && b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}

@@ -1,0 +1,252 @@
+package probe
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// trust is the order in which sources are believed, most trusted first. The
+// driver knows its GPUs best, the kernel the bus; text that passed through a
+// terminal comes after both, and a topology file, which may have been written
+// by hand, last. What was inferred yields to anything read.
+var trust = []string{SourceNVML, SourceSysfs, SourceSMITopo, SourceNCCLXML, SourceInferred}
+
+// trustOf ranks an inventory by the source of its facts; an inventory that was
+// merged before (or is of no known source) ranks first, since its own facts
+// carry their sources already.
+func trustOf(inv *Inventory) int {
+	best := len(trust)
+	for _, o := range inv.origins() {
+		i := slices.Index(trust, o.Source)
+		if i < 0 {
+			return -1
+		}
+		best = min(best, i)
+	}
+	return best
+}
+
+func (inv *Inventory) origins() []Origin {
+	var out []Origin
+	for _, p := range inv.PCI {
+		out = append(out, p.Origins...)
+	}
+	for _, g := range inv.GPUs {
+		out = append(out, g.Origins...)
+	}
+	for _, h := range inv.HCAs {
+		out = append(out, h.Origins...)
+	}
+	for _, r := range inv.Relations {
+		out = append(out, r.Origins...)
+	}
+	return append(out, inv.Settings.Origins...)
+}
+
+// Merge joins what several sources say of one host. For each fact the most
+// trusted source that knows it wins (see trust; sources of equal trust rank in
+// the order given); what another source knows differently is kept as a
+// Conflict. Unknown never conflicts with a value. A host name that differs is
+// an error: those are two hosts.
+//
+// GPUs are the same when their UUIDs, else their addresses, else their indices
+// are equal. Where one source only has addresses and another only indices and
+// both list the same number, they are matched in bus order, which is how the
+// driver numbers them; that is noted as an inferred origin.
+func Merge(parts ...*Inventory) (*Inventory, error) {
+	ordered := slices.Clone(parts)
+	slices.SortStableFunc(ordered, func(a, b *Inventory) int { return trustOf(a) - trustOf(b) })
+	out := &Inventory{Schema: Schema}
+	m := merger{out: out}
+	for _, p := range ordered {
+		if out.Host.Name != "" && p.Host.Name != "" && out.Host.Name != p.Host.Name {
+			return nil, fmt.Errorf("sources describe different hosts: %s and %s", out.Host.Name, p.Host.Name)
+		}
+		m.object("host", &out.Host, &p.Host)
+		m.object("product", &out.Product, &p.Product)
+		m.object("settings", &out.Settings, &p.Settings)
+		m.object("runtime", &out.Runtime, &p.Runtime)
+		mergeList(&m, &out.CPUs, p.CPUs, "cpu", func(c CPU) string { return fmt.Sprint(c.Package) })
+		mergeList(&m, &out.NUMA, p.NUMA, "numa", func(n NUMANode) string { return fmt.Sprint(n.ID) })
+		mergeList(&m, &out.PCI, p.PCI, "pci", func(d PCIDevice) string { return d.Addr.String() })
+		mergeList(&m, &out.NVSwitches, p.NVSwitches, "nvswitch", func(s NVSwitch) string { return s.Addr.String() })
+		mergeList(&m, &out.HCAs, p.HCAs, "hca", func(h HCA) string { return h.Name })
+		mergeList(&m, &out.NetDevs, p.NetDevs, "net", func(n NetDev) string { return n.Name })
+		mergeList(&m, &out.Relations, p.Relations, "relation", func(r Relation) string { return r.A + " " + r.B })
+		m.gpus(p.GPUs)
+		if p.TopoFile != nil && out.TopoFile == nil {
+			out.TopoFile = p.TopoFile
+		}
+		out.Comms = append(out.Comms, p.Comms...)
+		out.Events = append(out.Events, p.Events...)
+		out.Samples = append(out.Samples, p.Samples...)
+		out.Gaps = append(out.Gaps, p.Gaps...)
+		out.Conflicts = append(out.Conflicts, p.Conflicts...)
+	}
+	out.Normalize()
+	if err := out.Validate(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+type merger struct{ out *Inventory }
+
+func mergeList[T any](m *merger, dst *[]T, src []T, kind string, key func(T) string) {
+	at := make(map[string]int, len(*dst))
+	for i, d := range *dst {
+		at[key(d)] = i
+	}
+	for _, s := range src {
+		k := key(s)
+		if i, ok := at[k]; ok {
+			m.object(kind+":"+k, &(*dst)[i], &s)
+			continue
+		}
+		at[k] = len(*dst)
+		*dst = append(*dst, s)
+	}
+}
+
+func (m *merger) gpus(src []GPU) {
+	dst := m.out.GPUs
+	src = slices.Clone(src)
+	slices.SortStableFunc(src, compareGPUs)
+	if byBusOrder(dst, src) {
+		// Give the side without indices the indices of bus order, so that the
+		// ordinary match applies.
+		side := dst
+		if !src[0].Index.Known() {
+			side = src
+		}
+		slices.SortStableFunc(side, compareGPUs)
+		for i := range side {
+			side[i].Index = Some(i)
+			side[i].Origins = append(side[i].Origins, Origin{Source: SourceInferred, Where: "bus order", Fields: []string{"index"}})
+		}
+	}
+	for _, s := range src {
+		i := slices.IndexFunc(m.out.GPUs, func(d GPU) bool { return sameGPU(d, s) })
+		if i < 0 {
+			m.out.GPUs = append(m.out.GPUs, s)
+			continue
+		}
+		subject := "gpu:" + m.out.GPUs[i].Index.String()
+		if a, ok := m.out.GPUs[i].Addr.Get(); ok {
+			subject = "gpu:" + a.String()
+		}
+		m.object(subject, &m.out.GPUs[i], &s)
+	}
+}
+
+// byBusOrder reports two equally long lists of which one has only addresses and
+// the other only indices.
+func byBusOrder(a, b []GPU) bool {
+	if len(a) != len(b) || len(a) == 0 {
+		return false
+	}
+	onlyAddr := func(l []GPU) bool {
+		return !slices.ContainsFunc(l, func(g GPU) bool { return !g.Addr.Known() || g.Index.Known() || g.UUID != "" })
+	}
+	onlyIndex := func(l []GPU) bool {
+		return !slices.ContainsFunc(l, func(g GPU) bool { return g.Addr.Known() || !g.Index.Known() || g.UUID != "" })
+	}
+	return onlyAddr(a) && onlyIndex(b) || onlyIndex(a) && onlyAddr(b)
+}
+
+func sameGPU(a, b GPU) bool {
+	if a.UUID != "" && b.UUID != "" {
+		return a.UUID == b.UUID
+	}
+	if a.Addr.Known() && b.Addr.Known() {
+		return a.Addr == b.Addr
+	}
+	return a.Index.Known() && a.Index == b.Index
+}
+
+// object copies into *dst each field that only *src knows, and notes those that
+// both know differently. Both are pointers to the same struct type.
+func (m *merger) object(subject string, dst, src any) {
+	d, s := reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem()
+	dstOrigins, srcOrigins := originsField(d), originsField(s)
+	var taken []string
+	before := slices.Clone(*dstOrigins)
+	for i := range d.NumField() {
+		name := jsonName(d.Type().Field(i))
+		if name == "origins" {
+			continue
+		}
+		df, sf := d.Field(i), s.Field(i)
+		if link, ok := df.Interface().(PCIeLink); ok {
+			// Speed and width are two facts.
+			other := sf.Interface().(PCIeLink)
+			m.fact(subject, name+".speed_gts", reflect.ValueOf(&link.Speed).Elem(), reflect.ValueOf(&other.Speed).Elem(), before, *srcOrigins, &taken)
+			m.fact(subject, name+".width", reflect.ValueOf(&link.Width).Elem(), reflect.ValueOf(&other.Width).Elem(), before, *srcOrigins, &taken)
+			df.Set(reflect.ValueOf(link))
+			continue
+		}
+		m.fact(subject, name, df, sf, before, *srcOrigins, &taken)
+	}
+	if len(taken) == 0 {
+		return
+	}
+	for _, o := range *srcOrigins {
+		if len(*dstOrigins) > 0 && len(o.Fields) == 0 {
+			o.Fields = taken
+		}
+		*dstOrigins = append(slices.Clip(*dstOrigins), o)
+	}
+}
+
+func (m *merger) fact(subject, name string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin, taken *[]string) {
+	switch {
+	case isUnknown(src):
+	case isUnknown(dst):
+		dst.Set(src)
+		*taken = append(*taken, name)
+	case !reflect.DeepEqual(dst.Interface(), src.Interface()):
+		m.out.Conflicts = append(m.out.Conflicts, Conflict{Subject: subject, Field: name, Values: []ConflictValue{
+			{describe(dst), OriginOf(dstOrigins, name)}, {describe(src), OriginOf(srcOrigins, name)},
+		}})
+	}
+}
+
+// isUnknown holds for an unknown Opt, an empty string, a nil pointer and an
+// empty list; an identifying number is always known. A false flag is what a
+// source says when it has nothing to report.
+func isUnknown(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Int:
+		return false
+	case reflect.Slice:
+		return v.Len() == 0
+	case reflect.Struct:
+		if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
+			return z.IsZero()
+		}
+		return v.IsZero()
+	default:
+		return v.IsZero()
+	}
+}
+
+func describe(v reflect.Value) string {
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer {
+		return clip(fmt.Sprintf("%+v", reflect.Indirect(v).Interface()))
+	}
+	return clip(fmt.Sprint(v.Interface()))
+}
+
+func originsField(v reflect.Value) *[]Origin {
+	if f := v.FieldByName("Origins"); f.IsValid() {
+		return f.Addr().Interface().(*[]Origin)
+	}
+	return &[]Origin{}
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
