@@ -11,10 +11,10 @@ import (
 // Bounds of what is believed. They are far above any real host and keep a
 // hostile file from costing time or memory later on.
 const (
-	maxPCI     = 16384
-	maxGPUs    = 1024
-	maxHCAs    = 1024
-	maxNUMA    = 1024
+	maxPCI     = 8192
+	maxGPUs    = 256
+	maxHCAs    = 512
+	maxNUMA    = 256
 	maxNVLinks = 64
 )
 
