@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/render/text"
+)
+
+func (a *app) checkCmd() *cobra.Command {
+	var level string
+	cmd := &cobra.Command{
+		Use:   "check [SOURCE…]",
+		Short: "Find degraded, misplaced or misreported links",
+		RunE: func(_ *cobra.Command, args []string) error {
+			limit, fails, err := failOn(level)
+			if err != nil {
+				return err
+			}
+			an, err := a.analyse(args)
+			if err != nil {
+				return err
+			}
+			if a.format == "json" {
+				err = a.printJSON(checkDoc{"ncclmap.check/v1", an.Check})
+			} else {
+				err = text.Findings(a.stdout, an.Check, a.style())
+			}
+			return verdict(err, an.Check, limit, fails)
+		},
+	}
+	failOnFlag(cmd, &level)
+	return cmd
+}
+
+type checkDoc struct {
+	Schema string `json:"schema"`
+	check.Result
+}
+
+func failOnFlag(cmd *cobra.Command, level *string) {
+	cmd.Flags().StringVar(level, "fail-on", "critical", "exit 1 with findings at or above `LEVEL`: never, info, warning, critical")
+}
+
+// verdict turns findings at or above the limit into exit code 1.
+func verdict(err error, res check.Result, limit check.Severity, fails bool) error {
+	if err != nil {
+		return err
+	}
+	if worst, any := res.Worst(); any && fails && worst >= limit {
+		return errFindings
+	}
+	return nil
+}
+
+// style is how text is printed: colour on a terminal unless refused.
+func (a *app) style() text.Style {
+	s := text.Style{Verbose: a.verbose}
+	if f, ok := a.stdout.(*os.File); ok && !a.noColor && os.Getenv("NO_COLOR") == "" {
+		if st, err := f.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 {
+			s.Color = true
+		}
+	}
+	return s
+}

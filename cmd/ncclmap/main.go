@@ -1,0 +1,144 @@
+// Command ncclmap maps how the GPUs, NVLinks, PCIe switches, NUMA nodes and
+// network adapters of a machine hang together, predicts what NCCL reaches on
+// it, names links that fall short, and writes the settings that the evidence
+// supports.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ncclmap/ncclmap/graph/check"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Exit codes, as the help says.
+const (
+	exitFine     = 0
+	exitFindings = 1 // findings at or above --fail-on
+	exitInput    = 2 // wrong usage or unreadable input
+	exitUnknown  = 3 // a needed source is missing
+)
+
+// exitError carries an exit code. An empty message prints nothing.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string { return e.err.Error() }
+func (e exitError) Unwrap() error { return e.err }
+
+var errFindings = exitError{exitFindings, errors.New("")}
+
+// run executes one command line and returns its exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return exitFine
+	}
+	code := exitInput
+	var e exitError
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	if msg := err.Error(); msg != "" {
+		fmt.Fprintf(stderr, "ncclmap: %s\n", msg)
+	}
+	return code
+}
+
+// app is what all commands share: the streams and the common flags.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	format         string
+	sysfsRoot      string
+	quiet, verbose bool
+	noColor        bool
+	tellSources    bool // say what each source was recognised as
+}
+
+const longHelp = `ncclmap maps how the GPUs, NVLinks, PCIe switches, NUMA nodes and network
+adapters of a machine hang together, predicts what NCCL's all-reduce reaches on
+it, names links that fall short, and writes the NCCL settings that the evidence
+supports.
+
+SOURCE is what to look at; without one it is this machine. Files are recognised
+by their content:
+  FILE            ncclmap inventory (JSON), NVML recording, NCCL topology XML,
+                  or the output of nvidia-smi topo -m
+  DIRECTORY       a recorded root: it holds sys/ or proc/ of some machine
+  -               standard input
+  example:NAME    a machine that ships in the program (ncclmap probe --examples)
+Several sources of one host are joined.
+
+Exit codes: 0 fine; 1 findings at or above --fail-on (check, report); 2 wrong
+usage or unreadable input; 3 could not tell, a needed source is missing.`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "ncclmap",
+		Short:         "Topology mapper and NCCL tuning advisor",
+		Long:          longHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.format != "text" && a.format != "json" {
+				return fmt.Errorf("--format %q: want text or json", a.format)
+			}
+			if a.quiet && a.verbose {
+				return errors.New("--quiet and --verbose exclude each other")
+			}
+			return nil
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.format, "format", "text", "output of commands that print: text or json")
+	f.StringVar(&a.sysfsRoot, "sysfs-root", "", "look at the recorded root in `DIR` instead of this machine")
+	f.BoolVar(&a.quiet, "quiet", false, "print data and errors only")
+	f.BoolVar(&a.verbose, "verbose", false, "print evidence and everything that was not checked")
+	f.BoolVar(&a.noColor, "no-color", false, "no colour (also NO_COLOR)")
+	root.AddCommand(a.reportCmd(), a.probeCmd(), a.checkCmd(), a.renderCmd(), a.modelCmd(), a.tuneCmd(), a.convertCmd(), a.explainCmd(), a.versionCmd())
+	return root
+}
+
+// failOn reads a --fail-on level; "never" never fails.
+func failOn(s string) (limit check.Severity, fails bool, err error) {
+	if s == "never" {
+		return 0, false, nil
+	}
+	limit, err = check.ParseSeverity(s)
+	if err != nil {
+		return 0, false, fmt.Errorf("--fail-on %q: want never, info, warning or critical", s)
+	}
+	return limit, true, nil
+}
+
+func (a *app) versionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "ncclmap", version)
+			return err
+		},
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ncclmap/ncclmap/fixtures"
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/render/text"
+)
+
+func (a *app) probeCmd() *cobra.Command {
+	var file string
+	var examples bool
+	cmd := &cobra.Command{
+		Use:   "probe [SOURCE…]",
+		Short: "Look at this machine, or at what is named, and write the inventory",
+		Long: `Look at this machine, or at what is named, and write the inventory: every fact
+with its origin, what could not be read, and where sources disagree. The
+inventory is a source for every other command.`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if examples {
+				return a.listExamples()
+			}
+			a.tellSources = true
+			inv, err := a.read(args)
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return a.writeTo(file, inv.Encode)
+			}
+			if a.format == "json" {
+				return inv.Encode(a.stdout)
+			}
+			topo, err := graph.Build(inv)
+			if err != nil {
+				return err
+			}
+			return text.Inventory(a.stdout, topo)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write the inventory (JSON) to `FILE`; - is stdout")
+	cmd.Flags().BoolVar(&examples, "examples", false, "list the machines that ship in the program")
+	return cmd
+}
+
+func (a *app) listExamples() error {
+	var rows [][]string
+	for _, name := range fixtures.Names() {
+		m, err := fixtures.Load(name)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, []string{"example:" + name, m.About})
+	}
+	return text.Table(a.stdout, rows)
+}
+
+func (a *app) convertCmd() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "convert SOURCE… -o FILE",
+		Short: "Convert between inventory JSON and NCCL topology XML",
+		Long: `Convert between inventory JSON (.json) and NCCL topology XML (.xml), by FILE's
+ending. The XML is what NCCL itself would see; what is unknown stays out of it.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			write, err := converterFor(file)
+			if err != nil {
+				return err
+			}
+			inv, err := a.read(args)
+			if err != nil {
+				return err
+			}
+			return a.writeTo(file, func(w io.Writer) error { return write(w, inv) })
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write: .json or .xml (required)")
+	_ = cmd.MarkFlagRequired("output")
+	return cmd
+}
+
+func (a *app) explainCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [NAME]",
+		Short: "Explain a rule or a path class; without NAME, list them",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return text.Names(a.stdout)
+			}
+			if text.Explain(a.stdout, args[0]) {
+				return nil
+			}
+			return fmt.Errorf("explain %q: no rule or path class of that name; ncclmap explain lists them", args[0])
+		},
+	}
+}

@@ -1,0 +1,436 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/render/dot"
+	"github.com/ncclmap/ncclmap/render/text"
+)
+
+// Ink of the diagram. Colour is never the only sign: a degraded link is also
+// thicker and says why in words.
+const (
+	inkText     = "#1f2933"
+	inkQuiet    = "#5f6b76"
+	inkPCIe     = "#5f6b76"
+	inkNVLink   = "#4f8a10"
+	inkC2C      = "#7b4fa3"
+	inkWarning  = "#c77700"
+	inkCritical = "#c62828"
+)
+
+// fills by kind of node: background, border.
+var fills = map[graph.Kind][2]string{
+	graph.KindNUMA:     {"#eceff3", "#8a95a1"},
+	graph.KindSwitch:   {"#f7f8fa", "#8a95a1"},
+	graph.KindGPU:      {"#e9f4dc", "#6a9a1f"},
+	graph.KindHCA:      {"#dfecf8", "#3a78b0"},
+	graph.KindNet:      {"#eef3f8", "#7d9bb5"},
+	graph.KindNVSwitch: {"#f1f8e6", "#6a9a1f"},
+}
+
+// WriteDOT draws the topology as a Graphviz document: a box per NUMA node and
+// PCIe switch, one edge per PCIe link and per bundle of NVLinks, each with
+// current and maximum rate; what findings of warning or worse name is drawn in
+// their colour with the reason.
+func WriteDOT(w io.Writer, t *graph.Topology, findings []check.Finding) error {
+	d := diagram{t: t, marks: marks(findings)}
+	doc := dot.Graph{
+		Name: "ncclmap",
+		Attrs: dot.Of("rankdir", "LR", "fontname", "Helvetica", "fontsize", "14", "fontcolor", inkText,
+			"nodesep", "0.18", "ranksep", "1.1", "pad", "0.3", "labelloc", "t", "labeljust", "l",
+			"splines", "true").Add("label", dot.HTML(title(t))),
+		NodeAttrs: dot.Of("fontname", "Helvetica", "fontsize", "11", "fontcolor", inkText, "shape", "box", "style", "rounded,filled", "margin", "0.12,0.06"),
+		EdgeAttrs: dot.Of("fontname", "Helvetica", "fontsize", "9", "fontcolor", inkQuiet, "color", inkPCIe),
+	}
+	for _, n := range t.Of(graph.KindNUMA) {
+		if c, ok := d.numaCluster(n); ok {
+			// Graphviz stacks sibling clusters of the top level from the bottom.
+			doc.Clusters = append([]dot.Cluster{c}, doc.Clusters...)
+		}
+	}
+	for _, k := range []graph.Kind{graph.KindSwitch, graph.KindGPU, graph.KindHCA, graph.KindNet} {
+		for _, n := range t.Of(k) {
+			if n.Home == nil {
+				doc.Nodes = append(doc.Nodes, d.node(n))
+			}
+		}
+	}
+	if sw := t.Of(graph.KindNVSwitch); len(sw) > 0 {
+		doc.Nodes = append(doc.Nodes, d.nvswitch(sw))
+	}
+	doc.Clusters = append(doc.Clusters, legend(d.used()))
+	d.edges(&doc)
+	return doc.Write(w)
+}
+
+type diagram struct {
+	t     *graph.Topology
+	marks map[string][]check.Finding
+}
+
+// marks maps each subject to its findings of warning or worse, worst first.
+func marks(findings []check.Finding) map[string][]check.Finding {
+	out := map[string][]check.Finding{}
+	for _, f := range findings {
+		if f.Severity < check.Warning {
+			continue
+		}
+		for _, s := range f.Subjects {
+			out[s] = append(out[s], f)
+		}
+	}
+	for _, fs := range out {
+		slices.SortStableFunc(fs, func(a, b check.Finding) int { return int(b.Severity) - int(a.Severity) })
+	}
+	return out
+}
+
+func title(t *graph.Topology) string {
+	inv := t.Inv
+	head := "host " + inv.Host.Name
+	if inv.Host.Name == "" {
+		head = "host (name unknown)"
+	}
+	var parts []string
+	if gpus := t.Of(graph.KindGPU); len(gpus) > 0 {
+		name := gpus[0].GPU.Name
+		if name == "" || slices.ContainsFunc(gpus, func(n *graph.Node) bool { return n.GPU.Name != name }) {
+			name = "GPU"
+		}
+		parts = append(parts, fmt.Sprintf("%d × %s", len(gpus), name))
+	}
+	if hcas := t.Of(graph.KindHCA); len(hcas) > 0 {
+		parts = append(parts, fmt.Sprintf("%d × HCA", len(hcas)))
+	}
+	if p := strings.TrimSpace(inv.Product.Vendor + " " + inv.Product.Name); p != "" {
+		parts = append(parts, p)
+	}
+	if inv.Runtime.Driver != "" {
+		parts = append(parts, "driver "+inv.Runtime.Driver)
+	}
+	if len(inv.Settings.Guest) > 0 {
+		parts = append(parts, "virtual machine: the PCI tree is what the hypervisor shows")
+	}
+	return `<b>` + dot.EscapeHTML(head) + `</b>  <font point-size="11" color="` + inkQuiet + `">` + dot.EscapeHTML(strings.Join(parts, " · ")) + `</font>`
+}
+
+// numaCluster boxes everything that hangs on a NUMA node. A node without
+// devices is drawn only if it is the host's own description of its CPUs.
+func (d *diagram) numaCluster(n *graph.Node) (dot.Cluster, bool) {
+	var own []dot.Node
+	var switches []*graph.Node
+	devices := 0
+	for _, k := range []graph.Kind{graph.KindSwitch, graph.KindGPU, graph.KindHCA, graph.KindNet} {
+		for _, c := range d.t.Of(k) {
+			if c.Home != n {
+				continue
+			}
+			devices++
+			if c.Up != n && c.Up != nil {
+				continue // drawn with its switch
+			}
+			if k == graph.KindSwitch {
+				switches = append(switches, c)
+				continue
+			}
+			own = append(own, d.node(c))
+		}
+	}
+	if devices == 0 && d.t.Node("numa:unknown") == nil && !anyHidden(d.t) || devices > 0 {
+		own = append([]dot.Node{d.node(n)}, own...)
+	} else {
+		return dot.Cluster{}, false
+	}
+	c := dot.Cluster{ID: n.Key, Attrs: dot.Of("label", "", "style", "rounded", "color", "#b6bec7", "margin", "12"), Nodes: own}
+	for _, s := range switches {
+		c.Clusters = append(c.Clusters, d.switchCluster(s))
+	}
+	return c, true
+}
+
+func anyHidden(t *graph.Topology) bool {
+	return slices.ContainsFunc(t.Of(graph.KindNUMA), func(n *graph.Node) bool { return n.Hidden })
+}
+
+func (d *diagram) switchCluster(s *graph.Node) dot.Cluster {
+	c := dot.Cluster{ID: s.Key, Attrs: dot.Of("label", "", "style", "rounded,dashed", "color", "#c4cad1", "margin", "8"), Nodes: []dot.Node{d.node(s)}}
+	// In the order that Graphviz stacks from the bottom, too: GPUs on top.
+	for _, k := range []graph.Kind{graph.KindNet, graph.KindHCA, graph.KindGPU, graph.KindSwitch} {
+		for _, n := range d.t.Of(k) {
+			switch {
+			case n.Up != s:
+			case k == graph.KindSwitch:
+				c.Clusters = append(c.Clusters, d.switchCluster(n))
+			default:
+				c.Nodes = append(c.Nodes, d.node(n))
+			}
+		}
+	}
+	return c
+}
+
+func (d *diagram) node(n *graph.Node) dot.Node {
+	return box(n.Key, n.Kind, n.Hidden, nodeLines(n), d.nodeMarks(n))
+}
+
+// box draws a node: a bold first line, quiet further ones, and the rules that
+// found something in their colour.
+func box(id string, kind graph.Kind, hidden bool, lines []string, found []check.Finding) dot.Node {
+	border, width, style := fills[kind][1], "1", "rounded,filled"
+	label := "<b>" + dot.EscapeHTML(lines[0]) + "</b>"
+	for _, l := range lines[1:] {
+		label += `<br/>` + small(inkQuiet, l)
+	}
+	for _, f := range found {
+		label += `<br/>` + small(inkOf(f.Severity), f.Rule)
+	}
+	if len(found) > 0 {
+		border, width = inkOf(found[0].Severity), "2.2"
+	}
+	if hidden {
+		style += ",dashed"
+	}
+	return dot.Node{ID: id, Attrs: dot.Of("id", id, "tooltip", id, "fillcolor", fills[kind][0], "color", border, "penwidth", width, "style", style).Add("label", dot.HTML(label))}
+}
+
+func small(ink, s string) string {
+	return `<font point-size="9" color="` + ink + `">` + dot.EscapeHTML(s) + `</font>`
+}
+
+// nodeMarks lists the findings to print on a node; those about its links are
+// printed there.
+func (d *diagram) nodeMarks(n *graph.Node) []check.Finding {
+	found := append([]check.Finding{}, d.marks[n.Key]...)
+	if n.HCA != nil {
+		for _, p := range n.HCA.Ports {
+			found = append(found, d.marks[fmt.Sprintf("port:%s/%d", n.HCA.Name, p.Port)]...)
+		}
+	}
+	return found
+}
+
+func nodeLines(n *graph.Node) []string {
+	var lines []string
+	add := func(s string) {
+		if s != "" {
+			lines = append(lines, s)
+		}
+	}
+	switch n.Kind {
+	case graph.KindNUMA:
+		add(n.Label)
+		if n.NUMA != nil && n.NUMA.CPUs != "" {
+			add("CPUs " + string(n.NUMA.CPUs))
+		}
+	case graph.KindSwitch:
+		add("PCIe switch")
+		add(n.PCI.Addr.String())
+	case graph.KindGPU:
+		add(n.Label)
+		add(strings.TrimPrefix(n.GPU.Name, "NVIDIA "))
+		if a, ok := n.GPU.Addr.Get(); ok {
+			add(a.String())
+		}
+	case graph.KindHCA:
+		add(n.Label)
+		add(text.PortsText(n.HCA))
+		if a, ok := n.HCA.Addr.Get(); ok {
+			add(a.String())
+		}
+	case graph.KindNet:
+		add(n.Label)
+		if r, ok := n.NetDev.Speed.Get(); ok {
+			add(r.Gbps())
+		}
+		if a, ok := n.NetDev.Addr.Get(); ok {
+			add(a.String())
+		}
+	}
+	return lines
+}
+
+// nvswitch is one box for all NVSwitches: traffic spreads over all of them.
+func (d *diagram) nvswitch(sw []*graph.Node) dot.Node {
+	lines := []string{"NVSwitch", "identity hidden from this guest"}
+	var found []check.Finding
+	if !sw[0].Hidden {
+		lines = []string{fmt.Sprintf("NVSwitch × %d", len(sw))}
+		for _, s := range sw {
+			lines = append(lines, strings.TrimPrefix(s.Key, "nvswitch:"))
+			found = append(found, d.marks[s.Key]...)
+		}
+	}
+	return box(nvswitchID, graph.KindNVSwitch, sw[0].Hidden, lines, found)
+}
+
+const nvswitchID = "nvswitch"
+
+func (d *diagram) edges(doc *dot.Graph) {
+	drawn := map[string]bool{}
+	for _, c := range doc.Clusters {
+		collect(c, drawn)
+	}
+	for _, n := range doc.Nodes {
+		drawn[n.ID] = true
+	}
+	for _, l := range d.t.Links {
+		switch {
+		case l.Kind == graph.PCIe && drawn[l.B.Key]:
+			doc.Edges = append(doc.Edges, d.pcie(l))
+		case l.Kind == graph.SMP && drawn[l.A.Key] && drawn[l.B.Key]:
+			doc.Edges = append(doc.Edges, dot.Edge{From: l.A.Key, To: l.B.Key, Attrs: dot.Of("id", l.Key(), "style", "dashed", "color", "#8a95a1", "constraint", "false").Add("label", edgeLabel(inkQuiet, "socket link", "rate not visible"))})
+		case l.Kind == graph.C2CLink:
+			doc.Edges = append(doc.Edges, dot.Edge{From: l.B.Key, To: l.A.Key, Attrs: dot.Of("id", l.Key(), "color", inkC2C, "penwidth", "2").Add("label", edgeLabel(inkQuiet, "C2C", l.Max.String()))})
+		}
+	}
+	for _, n := range d.t.Of(graph.KindGPU) {
+		for _, b := range d.t.NVLinks(n) {
+			to, constraint := nvswitchID, "true"
+			if b.Nodes[0].Kind != graph.KindNVSwitch {
+				to, constraint = b.Nodes[0].Key, "false"
+				if b.Nodes[0].Kind == graph.KindGPU && b.Nodes[0].ID() < n.ID() {
+					continue // drawn from the other end
+				}
+			}
+			doc.Edges = append(doc.Edges, d.nvlink(n, to, constraint, b))
+		}
+	}
+}
+
+func collect(c dot.Cluster, into map[string]bool) {
+	for _, n := range c.Nodes {
+		into[n.ID] = true
+	}
+	for _, cc := range c.Clusters {
+		collect(cc, into)
+	}
+}
+
+func (d *diagram) pcie(l *graph.Link) dot.Edge {
+	lines := strings.SplitN(text.PCIeText(l), ", ", 2)
+	if r, ok := l.Max.Get(); ok && len(lines) == 1 {
+		lines = []string{strings.TrimSuffix(lines[0], " "+r.String()), r.String()}
+	}
+	ink, label, width := inkPCIe, inkQuiet, "1.2"
+	if f, ok := d.linkMark(l, "pcie-"); ok {
+		ink, label, width = inkOf(f.Severity), inkOf(f.Severity), "3"
+		lines = append(lines, f.Rule)
+	}
+	return dot.Edge{From: l.B.Key, To: l.A.Key, Attrs: dot.Of("id", l.Key(), "color", ink, "penwidth", width).Add("label", edgeLabel(label, lines...))}
+}
+
+// edgeLabel is text on a white ground, so that no line runs through it.
+func edgeLabel(ink string, lines ...string) dot.HTML {
+	for i, l := range lines {
+		lines[i] = dot.EscapeHTML(l)
+	}
+	return dot.HTML(`<table border="0" cellborder="0" cellspacing="0" cellpadding="1" bgcolor="white"><tr><td><font color="` + ink + `">` + strings.Join(lines, "<br/>") + `</font></td></tr></table>`)
+}
+
+// linkMark returns the worst finding of a group about a link: one that names
+// the link itself, or the device or port at its lower end.
+func (d *diagram) linkMark(l *graph.Link, group string) (check.Finding, bool) {
+	keys := []string{l.Key(), l.B.Key + "--" + l.A.Key, l.A.Key}
+	if l.FuncA != nil {
+		keys = append(keys, "pci:"+l.FuncA.Addr.String())
+	}
+	if l.FuncB != nil && l.B.Kind != graph.KindGPU {
+		keys = append(keys, "pci:"+l.FuncB.Addr.String())
+	}
+	for _, k := range keys {
+		for _, f := range d.marks[k] {
+			if strings.HasPrefix(f.Rule, group) {
+				return f, true
+			}
+		}
+	}
+	return check.Finding{}, false
+}
+
+func (d *diagram) nvlink(n *graph.Node, to, constraint string, b graph.NVLinkBundle) dot.Edge {
+	lines := []string{text.NVLinkCount(b), text.NVLinkRate(b)}
+	ink, label, width := inkNVLink, inkQuiet, "2.2"
+	if b.Up < b.All {
+		ink, label, width = inkCritical, inkCritical, "3.5"
+		why := fmt.Sprintf("%d down", b.All-b.Up)
+		for _, f := range d.marks[n.Key] {
+			if strings.HasPrefix(f.Rule, "nvlink-") {
+				ink, label = inkOf(f.Severity), inkOf(f.Severity)
+				why += ": " + f.Rule
+				break
+			}
+		}
+		lines = append(lines, why)
+	}
+	return dot.Edge{From: n.Key, To: to, Attrs: dot.Of("id", n.Key+"--"+to, "color", ink, "penwidth", width, "constraint", constraint).Add("label", edgeLabel(label, lines...))}
+}
+
+func inkOf(s check.Severity) string {
+	if s >= check.Critical {
+		return inkCritical
+	}
+	return inkWarning
+}
+
+// used lists the kinds of link that the diagram shows, for the legend.
+func (d *diagram) used() []graph.LinkKind {
+	var out []graph.LinkKind
+	for _, k := range []graph.LinkKind{graph.PCIe, graph.NVLink, graph.C2CLink, graph.SMP} {
+		if slices.ContainsFunc(d.t.Links, func(l *graph.Link) bool { return l.Kind == k }) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func legend(kinds []graph.LinkKind) dot.Cluster {
+	row := func(ink, sign, what string) string {
+		return `<tr><td align="left"><font color="` + ink + `"><b>` + sign + `</b></font></td><td align="left">` + dot.EscapeHTML(what) + `</td></tr>`
+	}
+	rows := ""
+	for _, k := range kinds {
+		switch k {
+		case graph.PCIe:
+			rows += row(inkPCIe, "━━", "PCIe: link and rate after line coding; “now of maximum” where they differ")
+		case graph.NVLink:
+			rows += row(inkNVLink, "━━", "NVLink: links × generation, payload rate as in data sheets")
+		case graph.C2CLink:
+			rows += row(inkC2C, "━━", "NVLink-C2C between GPU and CPU")
+		case graph.SMP:
+			rows += row("#8a95a1", "╌╌", "between NUMA nodes")
+		}
+	}
+	rows += row(inkWarning, "━━", "degraded: warning, with the rule that says so")
+	rows += row(inkCritical, "━━", "degraded: critical, with the rule that says so")
+	label := `<table border="0" cellborder="0" cellspacing="1"><tr><td colspan="2" align="left"><b>Rates are GB/s (10⁹ bytes/s) in one direction</b></td></tr>` + rows + `</table>`
+	return dot.Cluster{ID: "legend", Attrs: dot.Of("label", "", "style", "rounded", "color", "#d5dae0"), Nodes: []dot.Node{
+		{ID: "legend", Attrs: dot.Of("shape", "plain", "style", "", "fontsize", "9").Add("label", dot.HTML(label))},
+	}}
+}
+
+// Marks lists, for the text tree, what each node's findings are.
+func Marks(findings []check.Finding) map[string]string {
+	out := map[string]string{}
+	for key, fs := range marks(findings) {
+		var rules []string
+		for _, f := range fs {
+			rules = append(rules, fmt.Sprintf("%s (%s)", f.Rule, f.Severity))
+		}
+		out[key] = strings.Join(rules, ", ")
+	}
+	for key, rule := range out {
+		if name, ok := strings.CutPrefix(key, "port:"); ok {
+			hca, _, _ := strings.Cut(name, "/")
+			if out["hca:"+hca] == "" {
+				out["hca:"+hca] = rule
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+package text
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/tune"
+)
+
+// Style is how text is printed.
+type Style struct {
+	Color   bool
+	Verbose bool // evidence and every gap
+}
+
+// paint colours a severity's word on a terminal.
+func (s Style) paint(sev check.Severity) string {
+	word := sev.String()
+	if !s.Color {
+		return word
+	}
+	code := map[check.Severity]string{check.Critical: "31;1", check.Warning: "33", check.Info: "36"}[sev]
+	return "\x1b[" + code + "m" + word + "\x1b[0m"
+}
+
+// Findings prints what was not checked in one line, then each finding: what was
+// expected and observed, why, and what to do.
+func Findings(w io.Writer, res check.Result, s Style) error {
+	out := bufio.NewWriter(w)
+	if line := res.NotChecked(); line != "" {
+		fmt.Fprintln(out, line)
+	}
+	if s.Verbose {
+		for _, g := range res.Gaps {
+			fmt.Fprintf(out, "  %s: %s", g.Rule, g.Reason)
+			if g.How != "" {
+				fmt.Fprintf(out, " (%s)", g.How)
+			}
+			if len(g.Subjects) > 0 {
+				fmt.Fprintf(out, " [%s]", strings.Join(g.Subjects, " "))
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	if len(res.Findings) == 0 {
+		fmt.Fprintln(out, "no findings")
+	}
+	for _, f := range res.Findings {
+		fmt.Fprintf(out, "%s %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "))
+		fmt.Fprintf(out, "  observed: %s\n", f.Observed)
+		if f.Expected != "" {
+			fmt.Fprintf(out, "  expected: %s\n", f.Expected)
+		}
+		fmt.Fprintf(out, "  %s; to do: %s\n", f.Certainty, f.Fix)
+		if s.Verbose {
+			for _, e := range f.Evidence {
+				fmt.Fprintf(out, "  evidence: %s\n", e)
+			}
+		}
+	}
+	return out.Flush()
+}
+
+// Counts is the findings in a few words: "1 critical, 2 info".
+func Counts(findings []check.Finding) string {
+	n := map[check.Severity]int{}
+	for _, f := range findings {
+		n[f.Severity]++
+	}
+	var parts []string
+	for _, s := range []check.Severity{check.Critical, check.Warning, check.Info} {
+		if n[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Inventory prints a host as tree and matrix, with what could not be read and
+// where sources disagree.
+func Inventory(w io.Writer, t *graph.Topology) error {
+	if err := Tree(w, t, nil); err != nil {
+		return err
+	}
+	io.WriteString(w, "\n")
+	if err := Matrix(w, t); err != nil {
+		return err
+	}
+	return gaps(w, t)
+}
+
+func gaps(w io.Writer, t *graph.Topology) error {
+	out := bufio.NewWriter(w)
+	all := append(append([]probe.Gap{}, t.Inv.Gaps...), t.Gaps...)
+	if len(all) > 0 {
+		fmt.Fprintln(out, "\nnot known:")
+	}
+	for _, g := range all {
+		fmt.Fprintf(out, "  %s: %s", g.What, g.Why)
+		if g.How != "" {
+			fmt.Fprintf(out, " (%s)", g.How)
+		}
+		fmt.Fprintln(out)
+	}
+	if len(t.Inv.Conflicts) > 0 {
+		fmt.Fprintln(out, "\nsources disagree (the first is used):")
+	}
+	for _, c := range t.Inv.Conflicts {
+		fmt.Fprintf(out, "  %s %s:", c.Subject, c.Field)
+		for i, v := range c.Values {
+			if i > 0 {
+				fmt.Fprint(out, ",")
+			}
+			fmt.Fprintf(out, " %s (%s)", v.Value, v.Origin)
+		}
+		fmt.Fprintln(out)
+	}
+	return out.Flush()
+}
+
+// Summary prints the whole result in a few lines: machine, findings,
+// prediction, settings.
+func Summary(w io.Writer, an *tune.Analysis, s Style) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintln(out, HostLine(an.Inv))
+	for _, l := range Machine(an.Topo) {
+		fmt.Fprintln(out, "  "+l)
+	}
+	fmt.Fprintf(out, "findings: %s\n", Counts(an.Check.Findings))
+	for _, f := range an.Check.Findings {
+		fmt.Fprintf(out, "  %s %s: %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "), f.Observed)
+	}
+	if line := an.Check.NotChecked(); line != "" {
+		fmt.Fprintln(out, "  "+line)
+	}
+	fmt.Fprintf(out, "prediction: %s\n", Prediction(an))
+	fmt.Fprintf(out, "settings: %s\n", an.Plan)
+	return out.Flush()
+}
+
+// Machine is what a host consists of, a line per kind of device.
+func Machine(t *graph.Topology) []string {
+	var out []string
+	count := func(nodes []*graph.Node, describe func(*graph.Node) string) {
+		var order []string
+		n := map[string]int{}
+		for _, x := range nodes {
+			d := describe(x)
+			if n[d] == 0 {
+				order = append(order, d)
+			}
+			n[d]++
+		}
+		for _, d := range order {
+			out = append(out, fmt.Sprintf("%d × %s", n[d], d))
+		}
+	}
+	count(t.Of(graph.KindGPU), func(n *graph.Node) string {
+		words := []string{"GPU"}
+		if n.GPU.Name != "" {
+			words[0] = n.GPU.Name
+		}
+		for _, l := range t.LinksOf(n) {
+			if l.Kind == graph.PCIe {
+				words = append(words, "PCIe "+PCIeText(l))
+			}
+		}
+		for _, b := range t.NVLinks(n) {
+			words = append(words, NVLinkText(b))
+		}
+		return strings.Join(words, ", ")
+	})
+	count(t.Of(graph.KindHCA), func(n *graph.Node) string {
+		words := []string{"HCA"}
+		if p := PortsText(n.HCA); p != "" {
+			words = append(words, p)
+		}
+		for _, l := range t.LinksOf(n) {
+			if l.Kind == graph.PCIe {
+				words = append(words, "PCIe "+PCIeText(l))
+			}
+		}
+		return strings.Join(words, ", ")
+	})
+	count(t.Of(graph.KindNet), func(n *graph.Node) string { return "network interface " + n.Label })
+	return out
+}

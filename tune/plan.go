@@ -1,0 +1,91 @@
+package tune
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
+)
+
+// Schema is the "schema" member of a plan document.
+const Schema = "ncclmap.tune/v1"
+
+// Plan is the settings for jobs on one machine, with what was declined.
+type Plan struct {
+	Schema string `json:"schema"`
+	// Fingerprint names the shape of the machine that the plan was made for:
+	// models, links and classes, no names or serial numbers.
+	Fingerprint string          `json:"fingerprint"`
+	Variables   []Variable      `json:"variables"`
+	Declined    []Declined      `json:"declined"`
+	Findings    []check.Finding `json:"findings"`
+	Gaps        []check.Gap     `json:"gaps"`
+}
+
+// Variable is one setting and everything that speaks for it.
+type Variable struct {
+	Name     string           `json:"name"`
+	Value    string           `json:"value"`
+	Why      string           `json:"why"`
+	Evidence []check.Evidence `json:"evidence"`
+	Risk     string           `json:"risk"`
+	Since    string           `json:"since"` // first NCCL version that reads it so
+	Until    string           `json:"until"` // last version it helps with; "" = no end
+	Verify   string           `json:"verify"`
+}
+
+// Declined is a variable that was considered and left at NCCL's default.
+type Declined struct {
+	Name     string           `json:"name"`
+	Why      string           `json:"why"`
+	Evidence []check.Evidence `json:"evidence,omitempty"`
+}
+
+// Head says in a line or two what the plan is for and whether it sets anything.
+func (p Plan) Head() []string {
+	head := []string{"NCCL settings by ncclmap for machine shape " + p.Fingerprint + "."}
+	if len(p.Variables) == 0 {
+		head = append(head, "No variable is set: nothing seen here speaks against NCCL's defaults.")
+	}
+	return head
+}
+
+// Considered lists what was declined, a line each.
+func (p Plan) Considered() []string {
+	lines := []string{"", "Considered and left at NCCL's default:"}
+	for _, d := range p.Declined {
+		lines = append(lines, fmt.Sprintf("  %s: %s", d.Name, d.Why))
+	}
+	return lines
+}
+
+// Settings spells the variables for probe/ncclenv, each with its reason,
+// evidence, risk, versions and way to verify.
+func (p Plan) Settings() (settings []ncclenv.Setting) {
+	for _, v := range p.Variables {
+		c := []string{v.Why}
+		for _, e := range v.Evidence {
+			c = append(c, "evidence: "+e.String())
+		}
+		valid := "since NCCL " + v.Since
+		if v.Until != "" {
+			valid += ", no longer needed after " + v.Until
+		}
+		c = append(c, "risk: "+v.Risk, "valid: "+valid, "verify: "+v.Verify)
+		settings = append(settings, ncclenv.Setting{Name: v.Name, Value: v.Value, Comment: c})
+	}
+	return settings
+}
+
+// String is a plan in one line.
+func (p Plan) String() string {
+	if len(p.Variables) == 0 {
+		return fmt.Sprintf("no variable set, %d considered and declined", len(p.Declined))
+	}
+	var names []string
+	for _, v := range p.Variables {
+		names = append(names, v.Name+"="+v.Value)
+	}
+	return fmt.Sprintf("%s; %d considered and declined", strings.Join(names, " "), len(p.Declined))
+}

@@ -1,0 +1,151 @@
+package tune_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/ncclmap/ncclmap/graph/model"
+	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
+	"github.com/ncclmap/ncclmap/probe/open"
+	"github.com/ncclmap/ncclmap/tune"
+)
+
+func analyse(t testing.TB, source string, change func(*probe.Inventory)) *tune.Analysis {
+	t.Helper()
+	inv, _, err := open.Read([]string{source}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(inv)
+	}
+	an, err := tune.Analyse(inv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return an
+}
+
+// The recorded machine: nothing speaks against NCCL's defaults.
+func TestCaptureSetsNothing(t *testing.T) {
+	p := analyse(t, "example:2xh200-vm", nil).Plan
+	if len(p.Variables) != 0 {
+		t.Errorf("set: %+v", p.Variables)
+	}
+	why := map[string]string{}
+	for _, d := range p.Declined {
+		why[d.Name] = d.Why
+	}
+	for name, want := range map[string]string{
+		"NCCL_IB_HCA":        "no RDMA device",
+		"NCCL_SOCKET_IFNAME": "only one physical interface, eth0",
+		"NCCL_P2P_LEVEL":     "every GPU pair talks over NVLink",
+		"NCCL_TOPO_FILE":     "a file would change nothing",
+		"NCCL_PROTO":         "never forced on",
+	} {
+		if !strings.Contains(why[name], want) {
+			t.Errorf("%s declined with %q, want %q", name, why[name], want)
+		}
+	}
+}
+
+// NCCL 2.10.3 and 2.11.4 corrupt data over LL128 while an NVLink is down; other
+// versions do not, and a healthy machine needs nothing.
+func TestLL128IsLeftOutOnlyWhereItCorrupts(t *testing.T) {
+	with := func(version string) func(*probe.Inventory) {
+		return func(inv *probe.Inventory) {
+			inv.Runtime.NCCL = version
+			inv.Runtime.Origins = append(inv.Runtime.Origins, probe.Origin{Source: "test", Fields: []string{"nccl"}})
+		}
+	}
+	for _, c := range []struct {
+		source, version string
+		set             bool
+	}{
+		{"example:h100x8-nvlink-down", "2.11.4", true},
+		{"example:h100x8-nvlink-down", "2.10.3", true},
+		{"example:h100x8-nvlink-down", "2.28.3", false},
+		{"example:h100x8-nvlink-down", "", false},
+		{"example:h100x8", "2.11.4", false},
+	} {
+		p := analyse(t, c.source, with(c.version)).Plan
+		if got := len(p.Variables) == 1; got != c.set {
+			t.Errorf("%s with NCCL %q: %v", c.source, c.version, p)
+			continue
+		}
+		if !c.set {
+			continue
+		}
+		v := p.Variables[0]
+		if v.Name != "NCCL_PROTO" || v.Value != "^LL128" || len(v.Evidence) < 2 || v.Why == "" || v.Risk == "" || v.Verify == "" {
+			t.Errorf("%+v", v)
+		}
+		for _, d := range p.Declined {
+			if d.Name == v.Name {
+				t.Error("set and declined at once")
+			}
+		}
+		var b bytes.Buffer
+		if err := ncclenv.Write(&b, ncclenv.Shell, p.Head(), p.Settings()); err != nil || !strings.Contains(b.String(), "\nexport NCCL_PROTO='^LL128'\n") && !strings.Contains(b.String(), "\nexport NCCL_PROTO=^LL128\n") {
+			t.Errorf("%v\n%s", err, b.String())
+		}
+	}
+}
+
+// On the recorded machine NCCL's own log says 12 × 30 GB/s, 24 channels, and
+// 15.2 µs and 360 GB/s for Ring Simple.
+func TestCapturePrediction(t *testing.T) {
+	an := analyse(t, "example:2xh200-vm", nil)
+	d := an.Model()
+	if d.Unknown != "" || len(d.Graphs) != 1 || d.Graphs[0].Channels != 12 || d.Graphs[0].BWIntra != 30 || d.Channels != probe.Some(24) {
+		t.Fatalf("%+v", d)
+	}
+	for _, x := range d.Tuning {
+		if x.Proto == model.Simple && (x.BWGBs != 360 || x.LatencyUS < 15.199 || x.LatencyUS > 15.201) {
+			t.Errorf("Ring Simple: %g GB/s, %g µs", x.BWGBs, x.LatencyUS)
+		}
+	}
+}
+
+// Without any word on NVLinks there is no prediction, rather than one over PCIe.
+func TestNoPredictionWithoutNVLinkFacts(t *testing.T) {
+	an := analyse(t, "example:h100x8", func(inv *probe.Inventory) {
+		inv.GPUs[5].NVLinks = probe.Opt[[]probe.NVLink]{}
+	})
+	if an.Ring.Unknown == nil || !strings.Contains(an.Ring.Unknown.Error(), "GPU5") {
+		t.Errorf("got %v", an.Ring.Unknown)
+	}
+	if d := an.Model(); d.Unknown == "" || len(d.Tuning) != 0 || d.Channels.Known() {
+		t.Errorf("%+v", d)
+	}
+}
+
+// The shape is the machine's, not the host's: names do not change it, a lost
+// link does.
+func TestFingerprint(t *testing.T) {
+	healthy := analyse(t, "example:h100x8", nil).Plan.Fingerprint
+	renamed := analyse(t, "example:h100x8", func(inv *probe.Inventory) { inv.Host.Name = "gx42" }).Plan.Fingerprint
+	slower := analyse(t, "example:h100x8", func(inv *probe.Inventory) {
+		for i := range inv.PCI {
+			inv.PCI[i].Max = probe.LinkOfGen(4, 16)
+		}
+	}).Plan.Fingerprint
+	if healthy != renamed || healthy == slower {
+		t.Errorf("%s %s %s", healthy, renamed, slower)
+	}
+}
+
+func BenchmarkAnalyse(b *testing.B) {
+	inv, _, err := open.Read([]string{"example:h100x8"}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := tune.Analyse(inv); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
