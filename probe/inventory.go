@@ -111,8 +111,14 @@ type GPU struct {
 	GDR         Opt[bool]     `json:"gdr,omitzero"`            // GPUDirect RDMA, as a topology file claims it
 	Rank        Opt[int]      `json:"rank,omitzero"`           // communicator rank in a topology dump
 	C2C         *C2C          `json:"c2c,omitempty"`           // chip-to-chip link to the CPU
-	Extra       []Attr        `json:"extra,omitempty"`
-	Origins     []Origin      `json:"origins,omitempty"`
+
+	// The CPUs near the GPU that the asking process may use, and their NUMA
+	// node, as the driver reports them.
+	CPUAffinity  CPUSet   `json:"cpu_affinity,omitempty"`
+	NUMAAffinity Opt[int] `json:"numa_affinity,omitzero"`
+
+	Extra   []Attr   `json:"extra,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
 }
 
 // ClockEventIdle is the bit of GPU.Events that says nothing runs

@@ -203,6 +203,7 @@ func (m *merger) object(subject string, dst, src any) {
 func (m *merger) fact(subject, name string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin, taken *[]string) {
 	switch {
 	case isUnknown(src):
+	case joined(dst, src):
 	case isUnknown(dst):
 		dst.Set(src)
 		*taken = append(*taken, name)
@@ -211,6 +212,29 @@ func (m *merger) fact(subject, name string, dst, src reflect.Value, dstOrigins, 
 			{describe(dst), OriginOf(dstOrigins, name)}, {describe(src), OriginOf(srcOrigins, name)},
 		}})
 	}
+}
+
+// joined adds to a list of signs or modules what only the other source has;
+// false for any other kind of fact.
+func joined(dst, src reflect.Value) bool {
+	switch d := dst.Addr().Interface().(type) {
+	case *[]Mark:
+		*d = union(*d, src.Interface().([]Mark))
+	case *[]Module:
+		*d = union(*d, src.Interface().([]Module))
+	default:
+		return false
+	}
+	return true
+}
+
+func union[T any](a, b []T) []T {
+	for _, x := range b {
+		if !slices.ContainsFunc(a, func(y T) bool { return reflect.DeepEqual(x, y) }) {
+			a = append(slices.Clip(a), x)
+		}
+	}
+	return a
 }
 
 // isUnknown holds for an unknown Opt, an empty string, a nil pointer and an

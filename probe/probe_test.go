@@ -236,6 +236,18 @@ func TestMergeByBusOrder(t *testing.T) {
 	}
 }
 
+func TestMergeJoinsMarks(t *testing.T) {
+	a := &Inventory{Settings: Settings{Guest: []Mark{{What: "virtio"}}, Modules: []Module{{Name: "nvidia"}}}}
+	b := &Inventory{Settings: Settings{Guest: []Mark{{What: "hidden NVSwitch"}, {What: "virtio"}}, Modules: []Module{{Name: "nvidia"}, {Name: "ib_core"}}}}
+	got, err := Merge(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Settings.Guest) != 2 || len(got.Settings.Modules) != 2 || len(got.Conflicts) != 0 {
+		t.Errorf("%+v, conflicts %v", got.Settings, got.Conflicts)
+	}
+}
+
 func TestMergeRefusesTwoHosts(t *testing.T) {
 	a, b := small(), small()
 	b.Host.Name = "gx02"

@@ -1,0 +1,227 @@
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ncclmap/ncclmap/probe"
+)
+
+const (
+	rdmaFolder = "sys/class/infiniband"
+	maxHCAs    = 1024
+	maxPorts   = 256
+)
+
+// infiniband reads the RDMA devices. A recording without the folder leaves them
+// unknown; on a live machine there are then none.
+func (r *reader) infiniband() {
+	names, _ := r.folder("RDMA devices", rdmaFolder, false)
+	for _, name := range names {
+		where := path.Join(rdmaFolder, name)
+		if !isName(name) {
+			r.gap("RDMA device", rdmaFolder, fmt.Errorf("%.60q is not a device name", name))
+			continue
+		}
+		dir, err := r.follow(where)
+		if err == nil && len(r.inv.HCAs) == maxHCAs {
+			err = fmt.Errorf("more than %d RDMA devices; this one is left out", maxHCAs)
+		}
+		if err != nil {
+			r.gap("hca "+name, where, err)
+			continue
+		}
+		r.inv.HCAs = append(r.inv.HCAs, r.hca(name, dir))
+	}
+}
+
+func (r *reader) hca(name, dir string) probe.HCA {
+	object := "hca " + name
+	h := probe.HCA{
+		Name:         name,
+		NodeGUID:     get(r, object, dir, "node_guid", parseGUID).Or(""),
+		SysImageGUID: get(r, object, dir, "sys_image_guid", parseGUID).Or(""),
+		Board:        r.str(object, dir, "board_id"),
+		Firmware:     r.str(object, dir, "fw_ver"),
+		Origins:      []probe.Origin{origin(path.Join(rdmaFolder, name))},
+	}
+	h.Addr = r.below(object, dir)
+	ports, err := r.list(path.Join(dir, "ports"))
+	if err != nil {
+		r.gap(object+" ports", path.Join(dir, "ports"), err)
+	}
+	for _, p := range ports {
+		n, ok := numbered(p, "")
+		where := path.Join(dir, "ports", p)
+		pdir, err := r.follow(where)
+		if err == nil && (!ok || n > maxPorts) {
+			err = fmt.Errorf("%.20q is no port number", p)
+		}
+		if err != nil {
+			r.gap(object+" port "+p, where, err)
+			continue
+		}
+		h.Ports = append(h.Ports, r.port(object+" port "+p, n, pdir))
+	}
+	var nets []string
+	if device := path.Join(dir, "device"); r.isDir(device) { // else below has said why not
+		nets, err = r.list(path.Join(device, "net"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.gap(object+" interfaces", path.Join(device, "net"), err)
+		}
+	}
+	for _, p := range h.Ports {
+		for _, g := range p.GIDs {
+			nets = append(nets, g.NetDev)
+		}
+	}
+	h.NetDevs = netNames(nets)
+	return h
+}
+
+// netNames sorts interface names and drops doubles and what is none.
+func netNames(names []string) []string {
+	names = slices.DeleteFunc(names, func(s string) bool { return !isName(s) })
+	slices.SortFunc(names, probe.CompareNames)
+	return slices.Compact(names)
+}
+
+// below returns the PCI function that a class device hangs on, directly or over
+// a virtio or auxiliary device, and keeps that function for pci. Unknown for
+// software devices (rxe, siw, lo) and for interfaces behind USB, whose PCI
+// function is only their controller.
+func (r *reader) below(object, dir string) probe.Opt[probe.BDF] {
+	at := dir
+	switch real, err := r.follow(path.Join(dir, "device")); {
+	case err == nil:
+		at = real
+	case !errors.Is(err, fs.ErrNotExist):
+		r.gap(object+" device", path.Join(dir, "device"), err)
+	}
+	for ; at != "." && at != "/"; at = path.Dir(at) {
+		base := path.Base(at)
+		if _, ok := numbered(base, "usb"); ok {
+			break
+		}
+		if isBDF(base) {
+			addr := probe.MustBDF(base)
+			r.keep[addr] = at
+			return probe.Some(addr)
+		}
+	}
+	return probe.Opt[probe.BDF]{}
+}
+
+func (r *reader) port(object string, n int, dir string) probe.HCAPort {
+	p := probe.HCAPort{
+		Port:      n,
+		LinkLayer: get(r, object, dir, "link_layer", parseLinkLayer).Or(""),
+		State:     get(r, object, dir, "state", parseState).Or(""),
+		PhysState: get(r, object, dir, "phys_state", parseState).Or(""),
+		RateText:  r.str(object, dir, "rate"),
+		LID:       r.str(object, dir, "lid"),
+	}
+	if p.RateText != "" {
+		rate, err := parseRate(p.RateText)
+		if err != nil {
+			r.gap(object+" rate", path.Join(dir, "rate"), err)
+		}
+		p.Rate = rate
+	}
+	gids := path.Join(dir, "gids")
+	names, err := r.list(gids)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.gap(object+" gids", gids, err)
+	}
+	for _, name := range names {
+		i, ok := numbered(name, "")
+		if !ok {
+			r.gap(object+" gids", gids, fmt.Errorf("%.20q is not an index", name))
+			continue
+		}
+		gid := get(r, object+" gid", gids, name, parseGID).Or("")
+		if gid == "" {
+			continue
+		}
+		p.GIDs = append(p.GIDs, probe.GID{
+			Index:  i,
+			GID:    gid,
+			Type:   r.str(object+" gid type", path.Join(dir, "gid_attrs/types"), name),
+			NetDev: r.str(object+" gid interface", path.Join(dir, "gid_attrs/ndevs"), name),
+		})
+	}
+	return p
+}
+
+// parseState reads "4: ACTIVE" and "5: LinkUp". The kernel writes "<unknown>"
+// for numbers that it does not know.
+func parseState(s string) (probe.Opt[string], error) {
+	number, word, ok := strings.Cut(s, ":")
+	word = plain(word)
+	if _, err := strconv.Atoi(strings.TrimSpace(number)); err != nil || !ok || word == "" {
+		return probe.Opt[string]{}, fmt.Errorf("port state %.40q: want a number and a word", s)
+	}
+	if strings.Contains(word, "<") {
+		return probe.Opt[string]{}, nil
+	}
+	return probe.Some(word), nil
+}
+
+func parseLinkLayer(s string) (probe.Opt[string], error) {
+	switch s {
+	case "InfiniBand", "Ethernet":
+		return probe.Some(s), nil
+	case "", "Unknown", "Unspecified":
+		return probe.Opt[string]{}, nil
+	}
+	return probe.Opt[string]{}, fmt.Errorf("link layer %.40q: neither InfiniBand nor Ethernet", s)
+}
+
+// maxGbps is the highest port rate that is believed, in Gb/s.
+const maxGbps = 1e6
+
+// parseRate reads "400 Gb/sec (4X NDR)" and "2.5 Gb/sec (1X SDR)".
+func parseRate(s string) (probe.Opt[probe.Rate], error) {
+	number, rest, _ := strings.Cut(s, " ")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !strings.HasPrefix(rest, "Gb/sec") || !(v >= 0 && v <= maxGbps) {
+		return probe.Opt[probe.Rate]{}, fmt.Errorf("port rate %.40q: want a number of Gb/sec", s)
+	}
+	if v == 0 {
+		return probe.Opt[probe.Rate]{}, nil
+	}
+	return probe.Some(probe.Mbps(v * 1000)), nil
+}
+
+// parseGUID reads 9803:9b03:00aa:bb01; all zeros is unknown.
+func parseGUID(s string) (probe.Opt[string], error) {
+	return parseGroups("GUID", s, 4)
+}
+
+// parseGID reads one GID; an entry that is not in use is all zeros and unknown.
+func parseGID(s string) (probe.Opt[string], error) {
+	return parseGroups("GID", s, 8)
+}
+
+func parseGroups(what, s string, groups int) (probe.Opt[string], error) {
+	parts := strings.Split(s, ":")
+	bad := len(parts) != groups
+	zero := true
+	for _, p := range parts {
+		v, err := strconv.ParseUint(p, 16, 16)
+		bad = bad || err != nil || len(p) != 4
+		zero = zero && v == 0
+	}
+	switch {
+	case bad:
+		return probe.Opt[string]{}, fmt.Errorf("%s %.60q: want %d groups of four hexadecimal digits", what, s, groups)
+	case zero:
+		return probe.Opt[string]{}, nil
+	}
+	return probe.Some(strings.ToLower(s)), nil
+}
