@@ -194,12 +194,13 @@ func (b *builder) switchNode(upstream *probe.PCIDevice) *Node {
 }
 
 func (b *builder) pcieLink(n, up *Node, d, port *probe.PCIDevice, ownNow, ownMax probe.PCIeLink) {
-	l := &Link{A: n, B: up, Kind: PCIe, FuncA: d, FuncB: port, PCIeMax: d.Max, PCIeCurrent: d.Current, Origins: d.Origins}
+	l := &Link{A: n, B: up, Kind: PCIe, FuncA: d, PCIeMax: d.Max, PCIeCurrent: d.Current, Origins: d.Origins}
 	l.PCIeMax = orLink(l.PCIeMax, ownMax)
 	l.PCIeCurrent = orLink(l.PCIeCurrent, ownNow)
 	// A port reports the link below it. In a topology file the parent entry is
 	// the switch's upstream link, which says nothing about this one.
 	if port != nil && d.Root != "" {
+		l.FuncB = port
 		l.PCIeMax = l.PCIeMax.Min(port.Max)
 		l.PCIeCurrent = l.PCIeCurrent.Min(port.Current)
 	}

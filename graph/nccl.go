@@ -401,14 +401,14 @@ func (b *ncclBuilder) attach(at int, n *Node) bool {
 		b.attach(above, up)
 	}
 	for _, l := range b.t.Between(n, n.Up) {
-		switch l.Kind {
-		case PCIe:
-			gbs, assumed := NCCLPCIeGBs(b.pcie(n, l))
-			if assumed != "" {
-				b.assume(n.Key, "%s", assumed)
-			}
-			b.link(at, above, NCCLLinkPCI, gbs, gbs, l)
+		if l.Kind != PCIe {
+			continue
 		}
+		gbs, assumed := NCCLPCIeGBs(b.pcie(n, l))
+		if assumed != "" {
+			b.assume(n.Key, "%s", assumed)
+		}
+		b.link(at, above, NCCLLinkPCI, gbs, gbs, l)
 	}
 	for _, l := range b.t.LinksOf(n) {
 		if l.Kind == C2CLink {

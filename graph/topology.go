@@ -63,8 +63,8 @@ type Link struct {
 	Measured probe.Opt[probe.Rate] // what a run got out of it
 	State    string                // probe.LinkUp, probe.LinkDown or ""
 
-	// PCIe: the functions at A's and B's end (B's is a port), and the link as
-	// both ends report it.
+	// PCIe: the functions at A's and B's end (B's is the port above; nil where a
+	// topology file leaves it out), and the link as both ends report it.
 	FuncA, FuncB         *probe.PCIDevice
 	PCIeMax, PCIeCurrent probe.PCIeLink
 	// NVLink: the link number at A's end and the generation.

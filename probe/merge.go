@@ -203,10 +203,10 @@ func (m *merger) object(subject string, dst, src any) {
 func (m *merger) fact(subject, name string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin, taken *[]string) {
 	switch {
 	case isUnknown(src):
-	case joined(dst, src):
 	case isUnknown(dst):
 		dst.Set(src)
 		*taken = append(*taken, name)
+	case joined(dst, src):
 	case !reflect.DeepEqual(dst.Interface(), src.Interface()):
 		m.out.Conflicts = append(m.out.Conflicts, Conflict{Subject: subject, Field: name, Values: []ConflictValue{
 			{describe(dst), OriginOf(dstOrigins, name)}, {describe(src), OriginOf(srcOrigins, name)},

@@ -23,7 +23,7 @@ var layer = []struct {
 	rank    int
 }{
 	{`probe`, 0},
-	{`fixtures`, 1}, {`fixtures/.*`, 1},
+	{`fixtures`, 1}, {`fixtures/.*`, 2}, {`fixtures/golden`, 0},
 	{`probe/ncclenv`, 1},
 	{`probe/.*`, 2},
 	{`probe/ncclenv`, 1},

@@ -49,7 +49,7 @@ type cell struct{ Code, Class string }
 func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	v := view{
 		Analysis: an, Version: version, Host: text.HostLine(an.Inv), Machine: text.Machine(an.Topo),
-		Counts: text.Counts(an.Check.Findings), Worst: "fine", NotChecked: an.Check.NotChecked(),
+		Counts: text.Counts(an.Check.Findings), Worst: "fine", NotChecked: text.NotChecked(an.Check),
 		Prediction: text.Prediction(an), Matrix: matrixOf(an.Topo), SVG: template.HTML(svg),
 	}
 	v.Title = "ncclmap report"

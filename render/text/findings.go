@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
@@ -32,7 +33,10 @@ func (s Style) paint(sev check.Severity) string {
 // expected and observed, why, and what to do.
 func Findings(w io.Writer, res check.Result, s Style) error {
 	out := bufio.NewWriter(w)
-	if line := res.NotChecked(); line != "" {
+	if line := NotChecked(res); line != "" {
+		if !s.Verbose {
+			line += " (--verbose says why)"
+		}
 		fmt.Fprintln(out, line)
 	}
 	if s.Verbose {
@@ -64,6 +68,23 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		}
 	}
 	return out.Flush()
+}
+
+// NotChecked says in one line what was not checked: with the reasons while they
+// fit, else by the rules alone.
+func NotChecked(res check.Result) string {
+	const fits = 160
+	line := res.NotChecked()
+	if len(line) <= fits {
+		return line
+	}
+	var rules []string
+	for _, g := range res.Gaps {
+		if !slices.Contains(rules, g.Rule) {
+			rules = append(rules, g.Rule)
+		}
+	}
+	return "not checked everywhere, for lack of facts: " + strings.Join(rules, ", ")
 }
 
 // Counts is the findings in a few words: "1 critical, 2 info".
@@ -138,7 +159,7 @@ func Summary(w io.Writer, an *tune.Analysis, s Style) error {
 	for _, f := range an.Check.Findings {
 		fmt.Fprintf(out, "  %s %s: %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "), f.Observed)
 	}
-	if line := an.Check.NotChecked(); line != "" {
+	if line := NotChecked(an.Check); line != "" {
 		fmt.Fprintln(out, "  "+line)
 	}
 	fmt.Fprintf(out, "prediction: %s\n", Prediction(an))

@@ -42,6 +42,9 @@ func PCIeText(l *graph.Link) string {
 	case max.String() == "unknown":
 		return now.String() + " now, maximum unknown"
 	}
+	if rest := atRest(l); rest != "" {
+		return max.String() + " " + l.Max.String() + ", now " + strings.SplitN(now.String(), " ", 2)[0] + " (" + rest + ")"
+	}
 	text := now.String() + " of " + max.String()
 	c, cok := l.Current.Get()
 	m, mok := l.Max.Get()
@@ -49,6 +52,18 @@ func PCIeText(l *graph.Link) string {
 		text += ", " + strings.TrimSuffix(c.String(), " GB/s") + " of " + m.String()
 	}
 	return text
+}
+
+// atRest says why a GPU's link at full width and lower speed is no fault: GPUs
+// slow their link down while nothing runs. It is empty for any other link.
+func atRest(l *graph.Link) string {
+	if l.A.Kind != graph.KindGPU || l.PCIeCurrent.Width != l.PCIeMax.Width || l.A.GPU.Busy() {
+		return ""
+	}
+	if l.A.GPU.PState.Known() || l.A.GPU.Events.Known() {
+		return "idle"
+	}
+	return "load unknown"
 }
 
 // NVLinkCount is the number and generation of a bundle's links: "18 × NVLink4", or with

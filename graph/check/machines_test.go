@@ -1,0 +1,135 @@
+package check_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe/open"
+)
+
+func run(names ...string) (check.Result, error) {
+	inv, _, err := open.Read(names, nil)
+	if err != nil {
+		return check.Result{}, err
+	}
+	topo, err := graph.Build(inv)
+	if err != nil {
+		return check.Result{}, err
+	}
+	return check.Run(topo, check.All()), nil
+}
+
+// The machines that ship with the program.
+func TestMachines(t *testing.T) {
+	for name, want := range map[string][]string{
+		"h100x8":             {},
+		"h100x8-nvlink-down": {"critical nvlink-down gpu:0000:61:00.0"},
+		"2xh200-vm":          {"info numa-unknown gpu:0000:00:06.0 gpu:0000:00:07.0", "info vm-flat-pci host:"},
+	} {
+		res, err := run(open.ExamplePrefix + name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := []string{}
+		for _, f := range res.Findings {
+			got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Rule, strings.Join(f.Subjects, " ")))
+		}
+		same := slices.EqualFunc(got, want, func(g, w string) bool { return g == w || strings.HasSuffix(w, "host:") && strings.HasPrefix(g, w) })
+		if !same {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if name == "h100x8" && res.NotChecked() != "" {
+			t.Errorf("%s: %s", name, res.NotChecked())
+		}
+	}
+}
+
+// The public cases whose inputs can be read and whose answers concern these
+// rules.
+func TestCases(t *testing.T) {
+	const root = "../../../shared/cases"
+	files, _ := filepath.Glob(filepath.Join(root, "*", "case.json"))
+	if len(files) == 0 {
+		t.Skipf("no cases in %s", root)
+	}
+	ours := map[string]bool{}
+	for _, r := range check.All() {
+		ours[r.ID] = true
+	}
+	for _, file := range files {
+		var c struct {
+			Command string
+			Inputs  []string
+			Must    []struct {
+				Rule  string
+				Regex string `json:"subject_regex"`
+			}
+			MustNot []string `json:"must_not"`
+			Max     string   `json:"max_severity"`
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Command == "compare" {
+			continue // runs the rules about measurements only
+		}
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			var inputs []string
+			for _, in := range c.Inputs {
+				name := filepath.Join(dir, in)
+				if _, _, err := open.Read([]string{name}, nil); err != nil {
+					t.Logf("without %v", err)
+					continue
+				}
+				inputs = append(inputs, name)
+			}
+			if len(inputs) == 0 {
+				t.Skip("none of its inputs can be read")
+			}
+			res, err := run(inputs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range res.Findings {
+				t.Logf("%s %s %s %v: %s; expected %s", f.Severity, f.Certainty, f.Rule, f.Subjects, f.Observed, f.Expected)
+				for _, glob := range c.MustNot {
+					if bad, _ := path.Match(glob, f.Rule); bad {
+						t.Errorf("%s must not be reported", f.Rule)
+					}
+				}
+				if limit, err := check.ParseSeverity(c.Max); err == nil && f.Severity > limit {
+					t.Errorf("%s is worse than %s", f.Rule, limit)
+				}
+			}
+			if len(inputs) < len(c.Inputs) {
+				return
+			}
+			for _, m := range c.Must {
+				if !slices.ContainsFunc(strings.Split(m.Rule, "|"), func(id string) bool { return ours[id] }) {
+					continue
+				}
+				subject := regexp.MustCompile(m.Regex)
+				if !slices.ContainsFunc(res.Findings, func(f check.Finding) bool {
+					return slices.Contains(strings.Split(m.Rule, "|"), f.Rule) && subject.MatchString(strings.Join(f.Subjects, " "))
+				}) {
+					t.Errorf("missing %s of /%s/", m.Rule, m.Regex)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package check
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/probe"
+)
+
+// Pass is the whole world of a rule: one host as it was seen.
+type Pass struct {
+	Inv  *probe.Inventory
+	Topo *graph.Topology
+
+	facts *facts
+	rule  *Rule
+	out   *Result
+}
+
+// facts is what several rules need, gathered once.
+type facts struct {
+	host       string
+	guest      []Evidence
+	gpus, hcas []*graph.Node
+	class      [][]graph.PathClass // [gpu][hca]
+	slots      []slot
+}
+
+func gather(t *graph.Topology) *facts {
+	f := &facts{host: "host:localhost", gpus: t.Of(graph.KindGPU), hcas: t.Of(graph.KindHCA)}
+	if t.Inv.Host.Name != "" {
+		f.host = "host:" + t.Inv.Host.Name
+	}
+	f.guest = guestMarks(t)
+	f.class = make([][]graph.PathClass, len(f.gpus))
+	for i, g := range f.gpus {
+		f.class[i] = make([]graph.PathClass, len(f.hcas))
+		for j, h := range f.hcas {
+			f.class[i][j] = t.Class(g, h)
+		}
+	}
+	f.slots = slots(t, f.gpus, f.hcas)
+	return f
+}
+
+// Host returns the key of the host: "host:gx07", or "host:localhost" where the
+// name is not known.
+func (p *Pass) Host() string { return p.facts.host }
+
+// Guest returns the signs that this host is a virtual machine, none on bare
+// metal. In a guest, PCIe speed, width, NUMA node and distance are claims of
+// the hypervisor.
+func (p *Pass) Guest() []Evidence { return p.facts.guest }
+
+// Report records a finding of the rule that runs.
+func (p *Pass) Report(f Finding) {
+	f.Rule = p.rule.ID
+	if f.Evidence == nil {
+		f.Evidence = []Evidence{}
+	}
+	p.out.Findings = append(p.out.Findings, f)
+}
+
+// Gap records that the rule could not judge the subjects, why, and how to get
+// the missing fact. Equal gaps of one rule are joined.
+func (p *Pass) Gap(reason, how string, subjects ...string) {
+	if len(subjects) == 0 {
+		return
+	}
+	gaps := p.out.Gaps
+	i := slices.IndexFunc(gaps, func(g Gap) bool { return g.Rule == p.rule.ID && g.Reason == reason && g.How == how })
+	if i < 0 {
+		p.out.Gaps = append(gaps, Gap{Rule: p.rule.ID, Subjects: slices.Clone(subjects), Reason: reason, How: how})
+		return
+	}
+	for _, s := range subjects {
+		if !slices.Contains(gaps[i].Subjects, s) {
+			gaps[i].Subjects = append(gaps[i].Subjects, s)
+		}
+	}
+}
+
+// Reasons that several rules give.
+const (
+	inGuest    = "in a guest, PCIe links and distances are what the hypervisor claims"
+	onHost     = "run ncclmap on the bare-metal host"
+	noLiveLink = "current PCIe link not in the sources"
+	readLive   = "run ncclmap on the host itself, or name its recorded /sys beside the other sources"
+)
+
+// evidence makes the evidence for one field of an object. field is its JSON
+// name in the inventory, file the file below the object's folder that holds it.
+func evidence(origins []probe.Origin, field, file, format string, args ...any) Evidence {
+	o := probe.OriginOf(origins, field)
+	if o.Source == probe.SourceSysfs && file != "" && path.Base(o.Where) != path.Base(file) {
+		o.Where = path.Join(o.Where, file)
+	}
+	return Evidence{Source: o.Source, Where: o.Where, Fact: fmt.Sprintf(format, args...)}
+}
+
+// fromTopoFile reports facts that an NCCL topology file states.
+func fromTopoFile(origins []probe.Origin) bool {
+	return slices.ContainsFunc(origins, func(o probe.Origin) bool { return o.Source == probe.SourceNCCLXML })
+}
+
+// statesNUMA reports origins that say for each function which NUMA node it
+// belongs to, -1 included. Of other sources silence means nothing.
+func statesNUMA(origins []probe.Origin) bool {
+	return slices.ContainsFunc(origins, func(o probe.Origin) bool {
+		return o.Source == probe.SourceSysfs || o.Source == probe.SourceNCCLXML
+	})
+}
+
+func keys(nodes []*graph.Node) []string {
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.Key
+	}
+	return out
+}
+
+func labels(nodes []*graph.Node) string {
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.Label
+	}
+	return strings.Join(out, ", ")
+}
+
+// pciID prints a function's id as lspci does, "10de:2330".
+func pciID(d *probe.PCIDevice) (id string, ok bool) {
+	if d == nil || !d.Vendor.Known() || !d.Device.Known() {
+		return "", false
+	}
+	return fmt.Sprintf("%04x:%04x", uint16(d.Vendor.Or(0)), uint16(d.Device.Or(0))), true
+}
+
+// isVF reports a virtual function: it has no PCIe link of its own.
+func isVF(d *probe.PCIDevice) bool {
+	if d == nil {
+		return false
+	}
+	if d.PhysFn.Known() {
+		return true
+	}
+	a, ok := AdapterOf(d)
+	return ok && a.VF
+}
+
+// ncclBefore reports an NCCL version that is known and older than major.minor.
+func ncclBefore(version string, major, minor int) bool {
+	var a, b int
+	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
+		return false
+	}
+	return a < major || a == major && b < minor
+}
+
+// usable says whether NCCL can use an HCA.
+type usable int
+
+const (
+	no      usable = iota // every port is known not to be ACTIVE
+	unknown               // no source states a port's state
+	yes                   // a port is ACTIVE, or a topology file of NCCL lists it
+)
+
+// usability judges an HCA by its ports. NCCL lists in its topology only what it
+// uses, so an HCA from such a file counts as usable.
+func usability(h *probe.HCA) usable {
+	u := no
+	if len(h.Ports) == 0 {
+		u = unknown
+	}
+	for _, p := range h.Ports {
+		switch p.State {
+		case probe.PortActive:
+			return yes
+		case "":
+			u = unknown
+		}
+	}
+	if u == unknown && fromTopoFile(h.Origins) {
+		return yes
+	}
+	return u
+}
+
+// fastestPort returns the usable port of the highest known rate; ok is false
+// where there is none.
+func fastestPort(h *probe.HCA) (port probe.HCAPort, ok bool) {
+	for _, p := range h.Ports {
+		if !p.Active() && (p.State != "" || !fromTopoFile(h.Origins)) {
+			continue
+		}
+		if r, known := p.Rate.Get(); known && r > 0 && (!ok || r > port.Rate.Or(0)) {
+			port, ok = p, true
+		}
+	}
+	return port, ok
+}
+
+// rateEvidence is the evidence for a port's rate.
+func rateEvidence(h *probe.HCA, p probe.HCAPort) Evidence {
+	text := p.RateText
+	if text == "" {
+		text = p.Rate.Or(0).Gbps()
+	}
+	return evidence(h.Origins, "ports", fmt.Sprintf("ports/%d/rate", p.Port), "rate %s", text)
+}
+
+// nearest returns the HCAs for which keep holds that are closest to GPU g, by
+// class. Pairs whose distance is unknown are left out; class is graph.Unknown
+// when nothing is left.
+func (p *Pass) nearest(g int, keep func(h int) bool) (class graph.PathClass, hcas []int) {
+	for h := range p.facts.hcas {
+		c := p.facts.class[g][h]
+		if c == graph.Unknown || !keep(h) {
+			continue
+		}
+		switch {
+		case class == graph.Unknown || c < class:
+			class, hcas = c, []int{h}
+		case c == class:
+			hcas = append(hcas, h)
+		}
+	}
+	return class, hcas
+}
+
+// nearSomeGPU reports, per HCA, whether no other HCA is closer to some GPU.
+// known is false where no distance is.
+func (p *Pass) nearSomeGPU() (near []bool, known bool) {
+	near = make([]bool, len(p.facts.hcas))
+	for g := range p.facts.gpus {
+		class, hcas := p.nearest(g, func(int) bool { return true })
+		known = known || class != graph.Unknown
+		for _, h := range hcas {
+			near[h] = true
+		}
+	}
+	return near, known
+}

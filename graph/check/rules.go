@@ -1,0 +1,27 @@
+package check
+
+// All lists the rules in catalogue order.
+func All() []Rule {
+	return []Rule{
+		pcieWidthDegraded,
+		pcieSpeedDegraded,
+		pciePathBottleneck,
+		nvlinkDown,
+		nvlinkUneven,
+		hcaPortDown,
+		hcaRateLow,
+		hcaFarFromGPU,
+		numaUnknown,
+		vmFlatPCI,
+	}
+}
+
+// Find returns the rule of an id.
+func Find(id string) (Rule, bool) {
+	for _, r := range All() {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
