@@ -203,16 +203,32 @@ func small(ink, s string) string {
 	return `<font point-size="9" color="` + ink + `">` + dot.EscapeHTML(s) + `</font>`
 }
 
-// nodeMarks lists the findings to print on a node; those about its links are
-// printed there.
+// nodeMarks lists the findings to print on a node, each rule once: those that
+// are about it or its ports, not those that merely touch it.
 func (d *diagram) nodeMarks(n *graph.Node) []check.Finding {
-	found := append([]check.Finding{}, d.marks[n.Key]...)
+	keys := []string{n.Key}
 	if n.HCA != nil {
 		for _, p := range n.HCA.Ports {
-			found = append(found, d.marks[fmt.Sprintf("port:%s/%d", n.HCA.Name, p.Port)]...)
+			keys = append(keys, fmt.Sprintf("port:%s/%d", n.HCA.Name, p.Port))
+		}
+	}
+	var found []check.Finding
+	for _, k := range keys {
+		for _, f := range d.marks[k] {
+			if about(f, k) && !slices.ContainsFunc(found, func(g check.Finding) bool { return g.Rule == f.Rule }) {
+				found = append(found, f)
+			}
 		}
 	}
 	return found
+}
+
+// about reports whether a subject is of the kind that the finding is about: that
+// of its first subject.
+func about(f check.Finding, key string) bool {
+	kind, _, _ := strings.Cut(key, ":")
+	first, _, _ := strings.Cut(f.Subjects[0], ":")
+	return kind == first
 }
 
 func nodeLines(n *graph.Node) []string {
@@ -414,23 +430,16 @@ func legend(kinds []graph.LinkKind) dot.Cluster {
 	}}
 }
 
-// Marks lists, for the text tree, what each node's findings are.
-func Marks(findings []check.Finding) map[string]string {
+// treeMarks says, for the text tree, what each node's findings are.
+func treeMarks(t *graph.Topology, findings []check.Finding) map[string]string {
+	d := diagram{t: t, marks: marks(findings)}
 	out := map[string]string{}
-	for key, fs := range marks(findings) {
+	for _, n := range t.Nodes {
 		var rules []string
-		for _, f := range fs {
+		for _, f := range d.nodeMarks(n) {
 			rules = append(rules, fmt.Sprintf("%s (%s)", f.Rule, f.Severity))
 		}
-		out[key] = strings.Join(rules, ", ")
-	}
-	for key, rule := range out {
-		if name, ok := strings.CutPrefix(key, "port:"); ok {
-			hca, _, _ := strings.Cut(name, "/")
-			if out["hca:"+hca] == "" {
-				out["hca:"+hca] = rule
-			}
-		}
+		out[n.Key] = strings.Join(rules, ", ")
 	}
 	return out
 }

@@ -58,7 +58,7 @@ func (r *Report) WriteHTML(w io.Writer) error { return html.Write(w, r.Analysis,
 
 // WriteText writes tree, matrix and findings.
 func (r *Report) WriteText(w io.Writer) error {
-	if err := text.Inventory(w, r.Topo); err != nil {
+	if err := text.Inventory(w, r.Topo, treeMarks(r.Topo, r.Check.Findings)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {

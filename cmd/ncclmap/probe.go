@@ -39,7 +39,7 @@ inventory is a source for every other command.`,
 			if err != nil {
 				return err
 			}
-			return text.Inventory(a.stdout, topo)
+			return text.Inventory(a.stdout, topo, nil)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write the inventory (JSON) to `FILE`; - is stdout")

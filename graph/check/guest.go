@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -101,7 +100,7 @@ func markText(marks []Evidence) string {
 		words = append(words, m.Fact)
 	}
 	if n := len(marks) - most; n > 0 {
-		words = append(words, fmt.Sprintf("%d more signs", n))
+		words = append(words, count(n, "more sign", "more signs"))
 	}
 	return strings.Join(words, ", ")
 }

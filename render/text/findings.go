@@ -106,9 +106,9 @@ func Counts(findings []check.Finding) string {
 }
 
 // Inventory prints a host as tree and matrix, with what could not be read and
-// where sources disagree.
-func Inventory(w io.Writer, t *graph.Topology) error {
-	if err := Tree(w, t, nil); err != nil {
+// where sources disagree. marks are words to put beside nodes, by key.
+func Inventory(w io.Writer, t *graph.Topology, marks map[string]string) error {
+	if err := Tree(w, t, marks); err != nil {
 		return err
 	}
 	io.WriteString(w, "\n")
