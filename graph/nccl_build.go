@@ -1,0 +1,403 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ncclmap/ncclmap/probe"
+)
+
+// NCCL returns the topology as NCCL 2.30.7 would model it.
+func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) {
+	b := ncclBuilder{t: t, v: &NCCLView{Options: o}, nodes: map[*Node]int{}, cpus: map[int]int{}, nvs: -1}
+	if err := b.gpus(); err != nil {
+		return nil, err
+	}
+	b.processor()
+	for _, g := range b.v.GPUs {
+		b.attach(g, b.v.Nodes[g].Node)
+	}
+	b.nvlinks()
+	b.nets()
+	b.mesh()
+	b.order()
+	b.paths()
+	return b.v, nil
+}
+
+type ncclBuilder struct {
+	t        *Topology
+	v        *NCCLView
+	nodes    map[*Node]int
+	cpus     map[int]int // by NUMA node
+	nvs      int         // -1: none yet
+	switches int
+}
+
+func (b *ncclBuilder) assume(subject, format string, args ...any) {
+	a := NCCLAssumption{subject, fmt.Sprintf(format, args...)}
+	if !slices.Contains(b.v.Assumptions, a) {
+		b.v.Assumptions = append(b.v.Assumptions, a)
+	}
+}
+
+func (b *ncclBuilder) add(n NCCLNode) int {
+	b.v.Nodes = append(b.v.Nodes, n)
+	if n.Node != nil {
+		b.nodes[n.Node] = len(b.v.Nodes) - 1
+	}
+	return len(b.v.Nodes) - 1
+}
+
+// link joins two nodes in both directions; what joins them already is added to.
+func (b *ncclBuilder) link(from, to int, kind NCCLLinkType, there, back float64, physical ...*Link) {
+	for i := range b.v.Links {
+		if l := &b.v.Links[i]; l.From == from && l.To == to && l.Type == kind {
+			r := &b.v.Links[i^1]
+			l.GBs, r.GBs = tidy(l.GBs+there), tidy(r.GBs+back)
+			l.Physical = append(l.Physical, physical...)
+			r.Physical = l.Physical
+			return
+		}
+	}
+	b.v.Links = append(b.v.Links,
+		NCCLLink{From: from, To: to, Type: kind, GBs: tidy(there), Physical: physical},
+		NCCLLink{From: to, To: from, Type: kind, GBs: tidy(back), Physical: physical})
+}
+
+// tidy drops what adding up decimal fractions leaves: 18 × 20.6 is 370.8.
+func tidy(gbs float64) float64 { return math.Round(gbs*1e6) / 1e6 }
+
+// gpus numbers the GPUs by NVML index, which is NCCL's dev. Those without one
+// take the free numbers in presentation order.
+func (b *ncclBuilder) gpus() error {
+	byDev := map[int]*Node{}
+	var rest []*Node
+	for _, n := range b.t.Of(KindGPU) {
+		dev, ok := n.GPU.Index.Get()
+		if !ok || byDev[dev] != nil {
+			rest = append(rest, n)
+			continue
+		}
+		byDev[dev] = n
+	}
+	next := 0
+	for _, n := range rest {
+		for byDev[next] != nil {
+			next++
+		}
+		byDev[next] = n
+		b.assume(n.Key, "dev number unknown: %d is taken, by its place in the list", next)
+	}
+	devs := slices.Sorted(maps.Keys(byDev))
+	if want := b.v.Options.GPUs; len(want) > 0 {
+		want = slices.Compact(slices.Sorted(slices.Values(want)))
+		for _, dev := range want {
+			if byDev[dev] == nil {
+				return fmt.Errorf("GPU %d: the host has no GPU of this number, only %v", dev, devs)
+			}
+		}
+		devs = want
+	}
+	for _, dev := range devs {
+		n := byDev[dev]
+		b.v.GPUs = append(b.v.GPUs, b.add(NCCLNode{Kind: NCCLGPU, ID: dev, CC: n.GPU.CC, Node: n}))
+	}
+	return nil
+}
+
+// processor classes the host's processors. NCCL asks each NUMA node; on real
+// hosts they are alike.
+func (b *ncclBuilder) processor() {
+	var assumed string
+	cpus := b.t.Inv.CPUs
+	if len(cpus) == 0 {
+		cpus = []probe.CPU{{}}
+	}
+	b.v.Processor, assumed = ncclProcessor(cpus[0])
+	if assumed != "" {
+		b.assume("host", "%s", assumed)
+	}
+	for _, c := range cpus[1:] {
+		if p, _ := ncclProcessor(c); p != b.v.Processor {
+			b.assume("host", "processors of different kind: all links between NUMA nodes are taken as those of package %d", cpus[0].Package)
+			return
+		}
+	}
+}
+
+// cpu returns the node of a NUMA node. Where it is unknown NCCL has one CPU -1
+// for the whole host, however many there are.
+func (b *ncclBuilder) cpu(n *Node) int {
+	id, err := strconv.Atoi(strings.TrimPrefix(n.Key, "numa:"))
+	if err != nil {
+		id = -1
+		n = nil
+		b.assume("host", "NUMA node of PCI functions unknown: NCCL puts them on one node (CPU -1)")
+	}
+	at, ok := b.cpus[id]
+	if !ok {
+		at = b.add(NCCLNode{Kind: NCCLCPU, ID: id, Node: n})
+		b.cpus[id] = at
+	}
+	return at
+}
+
+// attach hangs a device or switch on the switch or NUMA node above it.
+func (b *ncclBuilder) attach(at int, n *Node) bool {
+	if n.Up == nil {
+		return false
+	}
+	up := n.Up
+	for up.Kind == KindSwitch && up.Up != nil && up.Up.Kind == KindSwitch && oneBroadcomSwitch(up.Up, up) {
+		up = up.Up
+	}
+	above, known := b.nodes[up]
+	switch {
+	case up.Kind == KindNUMA:
+		above = b.cpu(up)
+	case !known:
+		above = b.add(NCCLNode{Kind: NCCLPCI, ID: b.switches, Node: up})
+		b.switches++
+		b.attach(above, up)
+	}
+	for _, l := range b.t.Between(n, n.Up) {
+		if l.Kind != PCIe {
+			continue
+		}
+		gbs, assumed := NCCLPCIeGBs(b.pcie(n, l))
+		if assumed != "" {
+			b.assume(n.Key, "%s", assumed)
+		}
+		b.link(at, above, NCCLLinkPCI, gbs, gbs, l)
+	}
+	for _, l := range b.t.LinksOf(n) {
+		if l.Kind == C2CLink {
+			gbs := l.Max.Or(0).GBs()
+			b.link(at, b.cpu(l.Other(n)), NCCLLinkC2C, gbs, gbs, l)
+		}
+	}
+	return true
+}
+
+// pcie is the link that NCCL plans with: the lower maximum of both ends, and for
+// GPUs the current link (NCCL 2.30.7 xml.cc:663-728). A GPU that idles has
+// lowered its speed, not its width; NCCL asks when the job has woken it.
+func (b *ncclBuilder) pcie(n *Node, l *Link) probe.PCIeLink {
+	link := l.PCIeMax
+	if n.Kind != KindGPU {
+		return link
+	}
+	link.Width = l.PCIeMax.Min(l.PCIeCurrent).Width
+	now, ok := l.PCIeCurrent.Speed.Get()
+	top, known := l.PCIeMax.Speed.Get()
+	switch {
+	case !ok || known && now >= top:
+	case !known:
+		link.Speed = l.PCIeCurrent.Speed
+		b.assume(n.Key, "maximum link speed unknown: the current one is taken, Gen%d", now.Gen())
+	case n.GPU.Busy():
+		link.Speed = l.PCIeCurrent.Speed
+	default:
+		b.assume(n.Key, "its link runs at Gen%d of Gen%d and it is not known to be at work: Gen%d is taken, NCCL reads the speed of the moment", now.Gen(), top.Gen(), top.Gen())
+	}
+	return link
+}
+
+// oneBroadcomSwitch recognises the two levels that some Broadcom switches show
+// for one chip; NCCL makes them one (NCCL 2.30.7 topo.cc:195-268).
+func oneBroadcomSwitch(upper, lower *Node) bool {
+	generation := func(n *Node, level uint64) int {
+		p := n.PCI
+		if p == nil || !p.Vendor.Known() || !p.Device.Known() || !p.SubVendor.Known() || !p.SubDevice.Known() {
+			return 0
+		}
+		id := uint64(p.Vendor.Or(0))<<48 | uint64(p.Device.Or(0))<<32 | uint64(p.SubVendor.Or(0))<<16 | uint64(p.SubDevice.Or(0))
+		switch id &^ 0xfff {
+		case 0x1000c0101000a000:
+			return 4
+		case 0x1000c03010000000 | level<<12:
+			return 5
+		}
+		return 0
+	}
+	g := generation(upper, 0)
+	return g != 0 && g == generation(lower, 1)
+}
+
+// nvlinks adds what is up. A link whose other end a hypervisor hides leads to an
+// NVSwitch, NCCL assumes (xml.cc: class 0x068000 for an unreadable target).
+func (b *ncclBuilder) nvlinks() {
+	for _, at := range b.v.GPUs {
+		n := b.v.Nodes[at].Node
+		per := b.perNVLink(n)
+		for _, l := range b.t.LinksOf(n) {
+			if l.Kind != NVLink || l.State == probe.LinkDown {
+				continue
+			}
+			switch peer := l.Other(n); peer.Kind {
+			case KindNVSwitch:
+				b.link(at, b.nvSwitch(), NCCLLinkNVL, per, per, l)
+			case KindNUMA:
+				b.link(at, b.cpu(peer), NCCLLinkNVL, per, per, l)
+			case KindGPU:
+				other, ok := b.nodes[peer]
+				if ok && at < other { // seen from both ends
+					b.link(at, other, NCCLLinkNVL, per, b.perNVLink(peer), l)
+				}
+			}
+		}
+		b.hiddenNVLinks(at, n, per)
+	}
+}
+
+func (b *ncclBuilder) hiddenNVLinks(at int, n *Node, per float64) {
+	links, _ := n.GPU.NVLinks.Get()
+	hidden, foreign := 0, 0
+	for _, l := range links {
+		if l.State != probe.LinkUp || l.RemoteKind == probe.RemoteSwitch || l.RemoteKind == probe.RemoteCPU {
+			continue
+		}
+		remote, ok := l.Remote.Get()
+		switch {
+		case l.RemoteKind == probe.RemoteGPU && ok && b.t.Node("gpu:"+remote.String()) != nil:
+		case l.RemoteKind == probe.RemoteGPU && ok:
+			foreign++
+		default:
+			hidden++
+		}
+	}
+	if hidden > 0 {
+		b.assume(n.Key, "the other end of %d NVLinks is not visible: NCCL takes an NVSwitch", hidden)
+		b.link(at, b.nvSwitch(), NCCLLinkNVL, float64(hidden)*per, float64(hidden)*per)
+	}
+	if foreign > 0 {
+		b.assume(n.Key, "%d NVLinks lead to GPUs that are not among those seen: NCCL leaves them out", foreign)
+	}
+}
+
+func (b *ncclBuilder) perNVLink(n *Node) float64 {
+	cc, ok := n.GPU.CC.Get()
+	if ok {
+		return NCCLNVLinkGBs(cc)
+	}
+	links, _ := n.GPU.NVLinks.Get()
+	for _, l := range links {
+		if g := l.Generation.Or(0); g > 0 && g < len(nvlinkCC) {
+			b.assume(n.Key, "compute capability unknown: its NVLinks are taken as generation %d", g)
+			return NCCLNVLinkGBs(nvlinkCC[g])
+		}
+	}
+	return NCCLNVLinkGBs(80)
+}
+
+func (b *ncclBuilder) nvSwitch() int {
+	if b.nvs < 0 {
+		b.nvs = b.add(NCCLNode{Kind: NCCLNVS})
+	}
+	return b.nvs
+}
+
+// nets adds the ports that NCCL would use: those of RDMA adapters, else of
+// network interfaces. A topology file lists only what NCCL uses.
+func (b *ncclBuilder) nets() {
+	for _, n := range b.t.Of(KindHCA) {
+		if slices.Contains(n.HCA.Extra, probe.Attr{Name: "net", Value: "0"}) {
+			continue // joined with another to a virtual NIC
+		}
+		for i, p := range n.HCA.Ports {
+			if !p.Active() && p.State != "" {
+				continue
+			}
+			if p.State == "" && !n.HCA.NCCLDev.Known() {
+				b.assume(n.Key, "state of port %d unknown: taken as active", p.Port)
+			}
+			dev := n.HCA.NCCLDev
+			if i > 0 {
+				dev = probe.Opt[int]{}
+			}
+			b.net(n, dev, p.Rate)
+		}
+	}
+	if len(b.v.Nets) == 0 {
+		all := b.t.Of(KindNet)
+		listed := slices.ContainsFunc(all, func(n *Node) bool { return n.NetDev.NCCLDev.Known() })
+		for _, n := range all {
+			if listed == n.NetDev.NCCLDev.Known() && (listed || n.NetDev.State == "up") {
+				b.net(n, n.NetDev.NCCLDev, n.NetDev.Speed)
+			}
+		}
+	}
+	slices.SortStableFunc(b.v.Nets, func(x, y int) int { return cmp.Compare(b.v.Nodes[x].ID, b.v.Nodes[y].ID) })
+}
+
+// ncclDefaultNet is the speed of a port that states none (NCCL 2.30.7
+// topo.cc:418: 10000 Mb/s).
+const ncclDefaultNet = probe.Rate(1.25e9)
+
+func (b *ncclBuilder) net(n *Node, dev probe.Opt[int], rate probe.Opt[probe.Rate]) {
+	at, ok := b.nodes[n]
+	if !ok {
+		at = b.add(NCCLNode{Kind: NCCLNIC, ID: len(b.v.Nets), Node: n})
+		if !b.attach(at, n) {
+			if n.Kind != KindNet || len(b.cpus) == 0 {
+				b.assume(n.Key, "its place on the PCI tree is not known: left out of NCCL's view")
+				return
+			}
+			// NCCL hangs an interface without a PCI function on the first CPU.
+			first := b.cpus[b.numaIDs()[0]]
+			b.link(at, first, NCCLLinkLOC, NCCLLocalGBs, NCCLLocalGBs)
+		}
+	}
+	if rate.Or(0) <= 0 {
+		b.assume(n.Key, "port speed unknown: NCCL takes 10 Gb/s")
+		rate = probe.Some(ncclDefaultNet)
+	}
+	gbs := rate.Or(0).GBs()
+	net := b.add(NCCLNode{Kind: NCCLNET, ID: dev.Or(len(b.v.Nets))})
+	b.v.Nodes[net].Node = n
+	b.v.Nets = append(b.v.Nets, net)
+	b.link(at, net, NCCLLinkNET, gbs, gbs)
+}
+
+// mesh joins all NUMA nodes with each other: NCCL knows neither the links
+// between sockets nor nodes within one (NCCL 2.30.7 topo.cc:270-283).
+func (b *ncclBuilder) mesh() {
+	ids := b.numaIDs()
+	gbs := b.v.Processor.GBs
+	for i, x := range ids {
+		for _, y := range ids[i+1:] {
+			b.link(b.cpus[x], b.cpus[y], NCCLLinkSYS, gbs, gbs)
+		}
+	}
+}
+
+func (b *ncclBuilder) numaIDs() []int { return slices.Sorted(maps.Keys(b.cpus)) }
+
+// order sorts each node's links as NCCL does: fastest first, the PCIe link
+// towards the CPU last (NCCL 2.30.7 topo.cc:168-193, 345-375). It decides
+// between paths that are equal otherwise.
+func (b *ncclBuilder) order() {
+	v := b.v
+	for i, l := range v.Links {
+		v.Nodes[l.From].out = append(v.Nodes[l.From].out, i)
+	}
+	for i := range v.Nodes {
+		up := func(l int) bool { return l&1 == 0 && v.Links[l].Type == NCCLLinkPCI } // attach links upwards first
+		slices.SortStableFunc(v.Nodes[i].out, func(x, y int) int {
+			return cmp.Or(cmp.Compare(btoi(up(x)), btoi(up(y))), cmp.Compare(v.Links[y].GBs, v.Links[x].GBs))
+		})
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
