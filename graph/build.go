@@ -106,8 +106,8 @@ func (b *builder) devices() {
 		}
 		b.place(n, g.Addr, g.Current, g.Max)
 		if g.C2C != nil && n.Home != nil {
-			for range g.C2C.Links {
-				b.link(&Link{A: n, B: n.Home, Kind: C2CLink, Max: probe.Some(g.C2C.PerLink), Origins: g.Origins})
+			for k := range g.C2C.Links {
+				b.link(&Link{A: n, B: n.Home, Kind: C2CLink, Number: k, Max: probe.Some(g.C2C.PerLink), Origins: g.Origins})
 			}
 		}
 	}
@@ -196,7 +196,10 @@ func (b *builder) switchNode(upstream *probe.PCIDevice) *Node {
 func (b *builder) pcieLink(n, up *Node, d, port *probe.PCIDevice, ownNow, ownMax probe.PCIeLink) {
 	l := &Link{A: n, B: up, Kind: PCIe, FuncA: d, PCIeMax: d.Max, PCIeCurrent: d.Current, Origins: d.Origins}
 	l.PCIeMax = orLink(l.PCIeMax, ownMax)
-	l.PCIeCurrent = orLink(l.PCIeCurrent, ownNow)
+	// The driver reads link and load together, so its speed counts; a width is
+	// narrow if either of the two saw it so.
+	l.PCIeCurrent = probe.PCIeLink{Speed: ownNow.Speed, Width: l.PCIeCurrent.Min(ownNow).Width}
+	l.PCIeCurrent = orLink(l.PCIeCurrent, d.Current)
 	// A port reports the link below it. In a topology file the parent entry is
 	// the switch's upstream link, which says nothing about this one.
 	if port != nil && d.Root != "" {
@@ -245,7 +248,7 @@ func (b *builder) nvlinks() {
 			case p.RemoteKind == probe.RemoteSwitch && known:
 				l.B = b.nvswitch(remote)
 			case p.RemoteKind == probe.RemoteSwitch:
-				l.B = b.add(&Node{Key: "nvswitch:hidden", Kind: KindNVSwitch, Label: "NVSwitch, identity hidden", Hidden: true})
+				l.B = b.add(&Node{Key: "nvswitch:hidden", Kind: KindNVSwitch, Label: "NVSwitch, identity not visible", Hidden: true})
 			case p.RemoteKind == probe.RemoteCPU && n.Home != nil:
 				l.B = n.Home
 			case p.RemoteKind == probe.RemoteGPU && known && b.gpus[remote] == n:
@@ -325,24 +328,36 @@ func (b *builder) relations() {
 		if g.Kind != KindGPU || !switched(g) {
 			continue
 		}
-		sw := b.add(&Node{Key: "nvswitch:hidden", Kind: KindNVSwitch, Label: "NVSwitch, identity hidden", Hidden: true})
+		sw := b.add(&Node{Key: "nvswitch:hidden", Kind: KindNVSwitch, Label: "NVSwitch, identity not visible", Hidden: true})
 		for k := range widest[g] {
 			b.link(&Link{A: g, B: sw, Kind: NVLink, State: probe.LinkUp, Number: k, Origins: g.GPU.Origins})
 		}
 	}
 }
 
+// unreachable is the distance by which firmware says that two NUMA nodes are not
+// joined (ACPI, System Locality Information Table).
+const unreachable = 255
+
 // smp joins the NUMA nodes of the host with each other. Which sockets and links
-// lie between is not visible in sysfs, nor are their rates.
+// lie between is not visible in sysfs, nor are their rates. Nodes that are only
+// memory (a Grace host shows that of its GPUs as such) join nothing.
 func (b *builder) smp() {
+	used := map[*Node]bool{}
+	for _, n := range b.t.Nodes {
+		used[n.Home] = true
+	}
 	var numa []*Node
 	for _, n := range b.t.Nodes {
-		if n.Kind == KindNUMA && !n.Hidden {
+		if n.Kind == KindNUMA && !n.Hidden && (used[n] || n.NUMA == nil || n.NUMA.CPUs != "") {
 			numa = append(numa, n)
 		}
 	}
 	for i, x := range numa {
 		for _, y := range numa[i+1:] {
+			if b.distance(x, y) == unreachable {
+				continue
+			}
 			var origins []probe.Origin
 			if x.NUMA != nil {
 				origins = x.NUMA.Origins
@@ -350,6 +365,18 @@ func (b *builder) smp() {
 			b.link(&Link{A: x, B: y, Kind: SMP, Origins: origins})
 		}
 	}
+}
+
+// distance is what the host states between two NUMA nodes, 0 where it does not.
+func (b *builder) distance(x, y *Node) int {
+	if x.NUMA == nil || y.NUMA == nil {
+		return 0
+	}
+	at := slices.IndexFunc(b.t.Inv.NUMA, func(n probe.NUMANode) bool { return n.ID == y.NUMA.ID })
+	if at < 0 || at >= len(x.NUMA.Distances) {
+		return 0
+	}
+	return x.NUMA.Distances[at]
 }
 
 // finish sorts, numbers, indexes and computes the paths.

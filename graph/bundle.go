@@ -59,7 +59,7 @@ func (t *Topology) NVLinks(n *Node) []NVLinkBundle {
 
 func switchesText(nodes []*Node) string {
 	if nodes[0].Hidden {
-		return "NVSwitch (identity hidden)"
+		return "NVSwitch (identity not visible)"
 	}
 	if len(nodes) == 1 {
 		return nodes[0].Label

@@ -277,3 +277,24 @@ func BenchmarkBuild(b *testing.B) {
 		}
 	}
 }
+
+// The driver and sysfs both read a GPU's link: the lower width counts, and the
+// driver's speed, which belongs to the load it reports.
+func TestLinkAsTheDriverSeesIt(t *testing.T) {
+	m := twoSwitches()
+	m.inv.GPUs[0].Current = probe.LinkOfGen(5, 8)
+	for i := range m.inv.PCI {
+		if m.inv.PCI[i].Addr == probe.MustBDF("0000:14:00.0") { // GPU1 idle in sysfs, awake for the driver
+			m.inv.PCI[i].Current = probe.LinkOfGen(1, 16)
+		}
+	}
+	m.inv.GPUs[1].Current = probe.LinkOfGen(5, 16)
+	top := build(t, m)
+	for i, want := range []string{"Gen5 x8", "Gen5 x16"} {
+		for _, l := range top.LinksOf(top.Of(KindGPU)[i]) {
+			if got := l.PCIeCurrent.String(); got != want {
+				t.Errorf("GPU%d: %s, want %s", i, got, want)
+			}
+		}
+	}
+}

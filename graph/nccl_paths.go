@@ -206,17 +206,13 @@ func (v *NCCLView) group() {
 			}
 		}
 	}
+	// A GPU joins the lowest group of those before it that it reaches; NCCL does
+	// not go back to join groups that meet later. What nothing is known to join
+	// stays in one group: the host's wiring is unknown, not its being one host.
 	for i := range n {
 		for j := range i {
-			// What nothing is known to join stays in one group: the host's wiring
-			// is unknown, not its being one host.
-			if p := v.paths[i][j]; p.Class != NET && group[i] != group[j] {
-				from, to := max(group[i], group[j]), min(group[i], group[j])
-				for k := range group {
-					if group[k] == from {
-						group[k] = to
-					}
-				}
+			if v.paths[i][j].Class != NET {
+				group[i] = min(group[i], group[j])
 			}
 		}
 	}

@@ -67,7 +67,7 @@ type Link struct {
 	// topology file leaves it out), and the link as both ends report it.
 	FuncA, FuncB         *probe.PCIDevice
 	PCIeMax, PCIeCurrent probe.PCIeLink
-	// NVLink: the link number at A's end and the generation.
+	// NVLink: the link number at A's end and the generation. C2C: an ordinal.
 	Number     int
 	Generation probe.Opt[int]
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // BDF is the address of a PCI function: domain, bus, device, function.
@@ -84,11 +85,17 @@ func (b *BDF) UnmarshalText(t []byte) error {
 	return err
 }
 
-// clip keeps quoted input in error messages short.
+// clip keeps input in error messages short and free of what a terminal would
+// obey.
 func clip(s string) string {
-	const max = 60
-	if len(s) <= max {
-		return s
+	const max = 120
+	if len(s) > max {
+		s = strings.ToValidUTF8(s[:max], "") + "…"
 	}
-	return s[:max] + "…"
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
 }

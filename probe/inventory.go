@@ -77,7 +77,8 @@ type PCIDevice struct {
 	Device    Opt[PCIID]    `json:"device"`               // device
 	SubVendor Opt[PCIID]    `json:"subvendor,omitzero"`   // subsystem_vendor
 	SubDevice Opt[PCIID]    `json:"subdevice,omitzero"`   // subsystem_device
-	NUMA      Opt[int]      `json:"numa"`                 // numa_node; -1 is unknown
+	NUMA      Opt[int]      `json:"numa"`                 // numa_node
+	NUMANone  bool          `json:"numa_none,omitempty"`  // numa_node is -1: the platform does not say
 	CPUs      CPUSet        `json:"cpus,omitempty"`       // local_cpulist
 	Current   PCIeLink      `json:"current_link"`         // current_link_speed, current_link_width
 	Max       PCIeLink      `json:"max_link"`             // max_link_speed, max_link_width
@@ -107,10 +108,18 @@ type GPU struct {
 	MIG         Opt[bool]     `json:"mig"`                     //
 	ModuleID    Opt[int]      `json:"module_id,omitzero"`      // socket on the base board
 	Replays     Opt[uint64]   `json:"pcie_replays,omitzero"`   // lifetime total
-	Peers       []PeerAccess  `json:"peers,omitempty"`         // driver's P2P status per peer
-	GDR         Opt[bool]     `json:"gdr,omitzero"`            // GPUDirect RDMA, as a topology file claims it
-	Rank        Opt[int]      `json:"rank,omitzero"`           // communicator rank in a topology dump
-	C2C         *C2C          `json:"c2c,omitempty"`           // chip-to-chip link to the CPU
+	PCIe        *PCIeCounters `json:"pcie_counters,omitempty"` // errors and bytes on its PCIe link
+	BAR1        Opt[int64]    `json:"bar1_bytes,omitzero"`     // the part of its memory that others can address
+	ComputeMode string        `json:"compute_mode,omitempty"`  // default, exclusive process, prohibited; "" = unknown
+	Persistence Opt[bool]     `json:"persistence_mode,omitzero"`
+	ECC         *ECC          `json:"ecc,omitempty"`
+	Remapped    *RemappedRows `json:"remapped_rows,omitempty"`
+	Recovery    string        `json:"recovery_action,omitempty"` // what the driver asks for: none, reset, reboot, drain P2P, …
+	LinkCounts  *NVLinkCounts `json:"nvlink_counters,omitempty"`
+	Peers       []PeerAccess  `json:"peers,omitempty"` // driver's P2P status per peer
+	GDR         Opt[bool]     `json:"gdr,omitzero"`    // GPUDirect RDMA, as a topology file claims it
+	Rank        Opt[int]      `json:"rank,omitzero"`   // communicator rank in a topology dump
+	C2C         *C2C          `json:"c2c,omitempty"`   // chip-to-chip link to the CPU
 
 	// The CPUs near the GPU that the asking process may use, and their NUMA
 	// node, as the driver reports them.
@@ -144,6 +153,7 @@ type NVLink struct {
 	Signal     Opt[Rate] `json:"signal_bytes_per_s,omitzero"` // raw signalling rate, one direction
 	RemoteKind string    `json:"remote"`                      // RemoteGPU, RemoteSwitch, RemoteCPU; "" = unknown
 	Remote     Opt[BDF]  `json:"remote_addr"`                 // unknown where a hypervisor hides it
+	Caps       Opt[int]  `json:"caps,omitzero"`               // LinkCap… added up
 }
 
 // States and remote kinds of an NVLink.
@@ -154,6 +164,81 @@ const (
 	RemoteSwitch = "nvswitch"
 	RemoteCPU    = "cpu"
 )
+
+// Bits of NVLink.Caps (NVML_NVLINK_CAP_*): what the link may carry, and whether
+// the board uses it at all.
+const (
+	LinkCapP2P           = 1 << iota // traffic between GPUs; NCCL skips a link without it
+	LinkCapSysmem                    // access to system memory
+	LinkCapP2PAtomics                //
+	LinkCapSysmemAtomics             //
+	LinkCapSLI                       //
+	LinkCapValid                     // the link is supported on this device
+)
+
+// NVLinkCounts holds what a GPU counts on its NVLinks: one column for each
+// counter, whose element i belongs to link number i. A counter that the GPU does
+// not have is an empty column. All are totals, so only a difference between two
+// readings says that something happens now.
+type NVLinkCounts struct {
+	// NVLink 1 to 4, since the driver was loaded.
+	Replay   []Opt[uint64] `json:"replay,omitempty"`
+	Recovery []Opt[uint64] `json:"recovery,omitempty"`
+	CRCFlit  []Opt[uint64] `json:"crc_flit,omitempty"`
+	CRCData  []Opt[uint64] `json:"crc_data,omitempty"`
+
+	// NVLink 5, packets unless the name says otherwise.
+	Malformed        []Opt[uint64] `json:"malformed,omitempty"`
+	BufferOverrun    []Opt[uint64] `json:"buffer_overrun,omitempty"`
+	RcvErrors        []Opt[uint64] `json:"rcv_errors,omitempty"`
+	RcvRemoteErrors  []Opt[uint64] `json:"rcv_remote_errors,omitempty"`
+	RcvGeneralErrors []Opt[uint64] `json:"rcv_general_errors,omitempty"`
+	IntegrityErrors  []Opt[uint64] `json:"local_integrity_errors,omitempty"` // times over the threshold
+	XmitDiscards     []Opt[uint64] `json:"xmit_discards,omitempty"`
+	Recovered        []Opt[uint64] `json:"recovery_successful,omitempty"` // events
+	RecoveryFailed   []Opt[uint64] `json:"recovery_failed,omitempty"`     // events, each a link that went down
+	EffectiveErrors  []Opt[uint64] `json:"effective_errors,omitempty"`    // errors left after correction
+	EffectiveBER     []Opt[uint64] `json:"effective_ber,omitempty"`       // as NVML packs it, see NVLinkBER
+	SymbolErrors     []Opt[uint64] `json:"symbol_errors,omitempty"`
+	SymbolBER        []Opt[uint64] `json:"symbol_ber,omitempty"` // as NVML packs it, see NVLinkBER
+
+	// KiB carried, by direction as the GPU sees it; raw includes the protocol.
+	DataTX []Opt[uint64] `json:"data_tx_kib,omitempty"`
+	DataRX []Opt[uint64] `json:"data_rx_kib,omitempty"`
+	RawTX  []Opt[uint64] `json:"raw_tx_kib,omitempty"`
+	RawRX  []Opt[uint64] `json:"raw_rx_kib,omitempty"`
+}
+
+// ECC is a GPU's memory protection and what it has caught in all memories
+// together. Volatile totals count since the driver was loaded, aggregate ones
+// over the GPU's life.
+type ECC struct {
+	Enabled              Opt[bool]   `json:"enabled"`
+	Pending              Opt[bool]   `json:"pending,omitzero"` // mode after the next reboot, if it differs
+	VolatileCorrected    Opt[uint64] `json:"volatile_corrected,omitzero"`
+	VolatileUncorrected  Opt[uint64] `json:"volatile_uncorrected,omitzero"`
+	AggregateCorrected   Opt[uint64] `json:"aggregate_corrected,omitzero"`
+	AggregateUncorrected Opt[uint64] `json:"aggregate_uncorrected,omitzero"`
+}
+
+// RemappedRows are rows of a GPU's memory that were replaced by spare ones, by
+// the kind of error that condemned them.
+type RemappedRows struct {
+	Corrected   int  `json:"corrected"`
+	Uncorrected int  `json:"uncorrected"`
+	Pending     bool `json:"pending"` // done at the next reset
+	Failure     bool `json:"failure"` // a row could not be replaced
+}
+
+// PCIeCounters is what a GPU counts on its PCIe link.
+type PCIeCounters struct {
+	Correctable Opt[uint64] `json:"correctable,omitzero"`
+	NonFatal    Opt[uint64] `json:"nonfatal,omitzero"`
+	Fatal       Opt[uint64] `json:"fatal,omitzero"`
+	// Bytes modulo 2³²: a fast link wraps them within 80 ms.
+	TX Opt[uint64] `json:"tx_bytes,omitzero"`
+	RX Opt[uint64] `json:"rx_bytes,omitzero"`
+}
 
 // C2C is NVLink-C2C between a GPU and its CPU.
 type C2C struct {
@@ -168,6 +253,7 @@ type Fabric struct {
 	ClusterUUID string      `json:"cluster_uuid,omitempty"`
 	CliqueID    Opt[uint32] `json:"clique_id,omitzero"`
 	HealthMask  Opt[uint32] `json:"health_mask,omitzero"`
+	Health      string      `json:"health,omitempty"` // the driver's summary: healthy, unhealthy, limited capacity
 }
 
 // PeerAccess is the driver's P2P status between this GPU and another.
@@ -252,6 +338,7 @@ type Relation struct {
 type Settings struct {
 	Cmdline   string    `json:"cmdline,omitempty"` // proc/cmdline
 	IOMMU     Opt[bool] `json:"iommu_active"`      // sys/class/iommu has entries
+	CC        Opt[bool] `json:"confidential_computing,omitzero"`
 	Modules   []Module  `json:"modules,omitempty"`
 	Guest     []Mark    `json:"guest_marks,omitempty"`     // signs of a hypervisor
 	Container []Mark    `json:"container_marks,omitempty"` // signs of a container

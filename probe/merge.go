@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -84,6 +85,10 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		out.Samples = append(out.Samples, p.Samples...)
 		out.Gaps = append(out.Gaps, p.Gaps...)
 		out.Conflicts = append(out.Conflicts, p.Conflicts...)
+	}
+	for i := range out.PCI {
+		// What one source knows ends another's "not told".
+		out.PCI[i].NUMANone = out.PCI[i].NUMANone && !out.PCI[i].NUMA.Known()
 	}
 	out.Normalize()
 	if err := out.Validate(); err != nil {
@@ -179,6 +184,9 @@ func (m *merger) object(subject string, dst, src any) {
 			continue
 		}
 		df, sf := d.Field(i), s.Field(i)
+		if m.keyed(subject, name, df, sf) {
+			continue
+		}
 		if link, ok := df.Interface().(PCIeLink); ok {
 			// Speed and width are two facts.
 			other := sf.Interface().(PCIeLink)
@@ -198,6 +206,25 @@ func (m *merger) object(subject string, dst, src any) {
 		}
 		*dstOrigins = append(slices.Clip(*dstOrigins), o)
 	}
+}
+
+// keyed merges lists whose elements have a key of their own, element by element;
+// false for any other kind of field, and where one side does not know the list.
+func (m *merger) keyed(subject, name string, dst, src reflect.Value) bool {
+	if isUnknown(dst) || isUnknown(src) {
+		return false
+	}
+	switch d := dst.Addr().Interface().(type) {
+	case *[]HCAPort:
+		mergeList(m, d, src.Interface().([]HCAPort), subject+" "+name, func(p HCAPort) string { return fmt.Sprint(p.Port) })
+	case *Opt[[]NVLink]:
+		links := slices.Clone(d.value)
+		mergeList(m, &links, src.Interface().(Opt[[]NVLink]).value, subject+" "+name, func(l NVLink) string { return fmt.Sprint(l.Link) })
+		*d = Some(links)
+	default:
+		return false
+	}
+	return true
 }
 
 func (m *merger) fact(subject, name string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin, taken *[]string) {
@@ -257,10 +284,14 @@ func isUnknown(v reflect.Value) bool {
 }
 
 func describe(v reflect.Value) string {
-	if v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer {
-		return clip(fmt.Sprintf("%+v", reflect.Indirect(v).Interface()))
+	if text, ok := v.Interface().(fmt.Stringer); ok && v.Kind() != reflect.Pointer {
+		return clip(text.String())
 	}
-	return clip(fmt.Sprint(v.Interface()))
+	raw, err := json.Marshal(v.Interface())
+	if err != nil {
+		return "?"
+	}
+	return clip(strings.Trim(string(raw), `"`))
 }
 
 func originsField(v reflect.Value) *[]Origin {

@@ -1,5 +1,7 @@
 package probe
 
+import "iter"
+
 // nvlinkGenerations holds, per NVLink generation, what one link carries in one
 // direction: the data-sheet payload and the signalling rate that the driver
 // prints. Payload is what a review should state: 18 × 25 = 450 GB/s for an
@@ -38,4 +40,35 @@ func NVLinkGenerationOf(cc Opt[int]) Opt[int] {
 		return Some(5)
 	}
 	return Opt[int]{}
+}
+
+// Columns walks the counters by their JSON names.
+func (c *NVLinkCounts) Columns() iter.Seq2[string, *[]Opt[uint64]] {
+	return func(yield func(string, *[]Opt[uint64]) bool) {
+		for _, x := range []struct {
+			name   string
+			column *[]Opt[uint64]
+		}{
+			{"replay", &c.Replay}, {"recovery", &c.Recovery}, {"crc_flit", &c.CRCFlit}, {"crc_data", &c.CRCData},
+			{"malformed", &c.Malformed}, {"buffer_overrun", &c.BufferOverrun},
+			{"rcv_errors", &c.RcvErrors}, {"rcv_remote_errors", &c.RcvRemoteErrors}, {"rcv_general_errors", &c.RcvGeneralErrors},
+			{"local_integrity_errors", &c.IntegrityErrors}, {"xmit_discards", &c.XmitDiscards},
+			{"recovery_successful", &c.Recovered}, {"recovery_failed", &c.RecoveryFailed},
+			{"effective_errors", &c.EffectiveErrors}, {"effective_ber", &c.EffectiveBER},
+			{"symbol_errors", &c.SymbolErrors}, {"symbol_ber", &c.SymbolBER},
+			{"data_tx_kib", &c.DataTX}, {"data_rx_kib", &c.DataRX}, {"raw_tx_kib", &c.RawTX}, {"raw_rx_kib", &c.RawRX},
+		} {
+			if !yield(x.name, x.column) {
+				return
+			}
+		}
+	}
+}
+
+// NVLinkBER unpacks a bit error rate of NVLink 5: mantissa × 10 to the power of
+// -exponent. 15e-255 is what a link without an error shows, so it is no figure;
+// ok is false then.
+func NVLinkBER(packed uint64) (mantissa, exponent int, ok bool) {
+	mantissa, exponent = int(packed>>8&0xf), int(packed&0xff)
+	return mantissa, exponent, !(mantissa == 15 && exponent == 255)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -67,7 +68,7 @@ func checkText(s string) error {
 		return fmt.Errorf("%q is not valid UTF-8", clip(s))
 	}
 	for _, r := range s {
-		if r < ' ' && r != '\t' || r == 0x7f {
+		if unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			return fmt.Errorf("%q holds a control character", clip(s))
 		}
 	}

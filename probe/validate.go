@@ -16,6 +16,8 @@ const (
 	maxHCAs    = 512
 	maxNUMA    = 256
 	maxNVLinks = 64
+
+	maxPortRate = Rate(10e12) // bytes/s; an XDR port has 1e11
 )
 
 var relationCode = regexp.MustCompile(`^(NV[1-9][0-9]?|PIX|PXB|PHB|NODE|SYS)$`)
@@ -134,8 +136,8 @@ func (v *validator) pci(inv *Inventory) {
 		v.link(obj, "current_link", d.Current)
 		v.link(obj, "max_link", d.Max)
 		v.texts(obj, d.Root, d.Driver, d.Runtime, d.IOMMU)
-		if n, ok := d.NUMA.Get(); ok && n < 0 {
-			v.add(obj, "numa %d: unknown is null", n)
+		if n, ok := d.NUMA.Get(); ok && (n < 0 || d.NUMANone) {
+			v.add(obj, "numa %d: unknown is null, and numa_none only goes with unknown", n)
 		}
 	}
 	for _, d := range inv.PCI {
@@ -178,6 +180,12 @@ func (v *validator) gpus(inv *Inventory) {
 			once(v, uuid, "gpu "+g.UUID, g.UUID)
 		}
 		v.texts(obj, g.UUID, g.Name)
+		if u, ok := g.Utilization.Get(); ok && (u < 0 || u > 100) {
+			v.add(obj, "utilization %d is no percentage", u)
+		}
+		if p, ok := g.PState.Get(); ok && (p < 0 || p > 15) {
+			v.add(obj, "pstate %d is not 0 to 15", p)
+		}
 		v.link(obj, "current_link", g.Current)
 		v.link(obj, "max_link", g.Max)
 		v.link(obj, "board_max_link", g.BoardMax)
@@ -202,6 +210,26 @@ func (v *validator) gpus(inv *Inventory) {
 			if r, ok := l.Signal.Get(); ok && r <= 0 {
 				v.add(lo, "signalling rate %d", r)
 			}
+			if c, ok := l.Caps.Get(); ok && (c < 0 || c >= LinkCapValid<<1) {
+				v.add(lo, "capabilities %d are out of range", c)
+			}
+		}
+		if g.LinkCounts != nil {
+			for name, column := range g.LinkCounts.Columns() {
+				if len(*column) > maxNVLinks {
+					v.add(obj, "nvlink_counters: %s: %d links, at most %d are believed", name, len(*column), maxNVLinks)
+				}
+			}
+		}
+		if n, ok := g.BAR1.Get(); ok && n <= 0 {
+			v.add(obj, "bar1_bytes %d: unknown is null", n)
+		}
+		if r := g.Remapped; r != nil && (r.Corrected < 0 || r.Uncorrected < 0) {
+			v.add(obj, "remapped_rows: a count is negative")
+		}
+		v.texts(obj, g.ComputeMode, g.Recovery)
+		if g.Fabric != nil {
+			v.texts(obj+" fabric", g.Fabric.State, g.Fabric.ClusterUUID, g.Fabric.Health)
 		}
 		if g.C2C != nil && (g.C2C.Links <= 0 || g.C2C.PerLink <= 0) {
 			v.add(obj, "c2c: %d links at %v", g.C2C.Links, g.C2C.PerLink)
@@ -223,8 +251,8 @@ func (v *validator) hcas(inv *Inventory) {
 		for _, p := range h.Ports {
 			po := fmt.Sprintf("%s port %d", obj, p.Port)
 			once(v, ports, po, p.Port)
-			if r, ok := p.Rate.Get(); ok && r < 0 {
-				v.add(po, "rate %d is negative", r)
+			if r, ok := p.Rate.Get(); ok && (r < 0 || r > maxPortRate) {
+				v.add(po, "rate %d is none that a port has", r)
 			}
 			v.texts(po, p.LinkLayer, p.State, p.PhysState, p.RateText, p.LID)
 			for _, g := range p.GIDs {

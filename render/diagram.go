@@ -8,6 +8,7 @@ import (
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/render/dot"
 	"github.com/ncclmap/ncclmap/render/text"
 )
@@ -52,6 +53,7 @@ func WriteDOT(w io.Writer, t *graph.Topology, findings []check.Finding) error {
 		if c, ok := d.numaCluster(n); ok {
 			// Graphviz stacks sibling clusters of the top level from the bottom.
 			doc.Clusters = append([]dot.Cluster{c}, doc.Clusters...)
+			d.numaDrawn++
 		}
 	}
 	for _, k := range []graph.Kind{graph.KindSwitch, graph.KindGPU, graph.KindHCA, graph.KindNet} {
@@ -61,17 +63,19 @@ func WriteDOT(w io.Writer, t *graph.Topology, findings []check.Finding) error {
 			}
 		}
 	}
-	if sw := t.Of(graph.KindNVSwitch); len(sw) > 0 {
-		doc.Nodes = append(doc.Nodes, d.nvswitch(sw))
+	for _, group := range d.switchGroups() {
+		doc.Nodes = append(doc.Nodes, d.nvswitch(group))
 	}
-	doc.Clusters = append(doc.Clusters, legend(d.used()))
+	doc.Clusters = append(doc.Clusters, d.legend())
 	d.edges(&doc)
 	return doc.Write(w)
 }
 
 type diagram struct {
-	t     *graph.Topology
-	marks map[string][]check.Finding
+	t         *graph.Topology
+	marks     map[string][]check.Finding
+	numaDrawn int
+	switchBox map[*graph.Node]string // the box that stands for an NVSwitch
 }
 
 // marks maps each subject to its findings of warning or worse, worst first.
@@ -117,11 +121,14 @@ func title(t *graph.Topology) string {
 	if len(inv.Settings.Guest) > 0 {
 		parts = append(parts, "virtual machine: the PCI tree is what the hypervisor shows")
 	}
+	if len(inv.PCI) == 0 && len(inv.Relations) > 0 {
+		parts = append(parts, "from topo -m alone: where devices hang on PCIe is in its matrix, not here")
+	}
 	return `<b>` + dot.EscapeHTML(head) + `</b>  <font point-size="11" color="` + inkQuiet + `">` + dot.EscapeHTML(strings.Join(parts, " · ")) + `</font>`
 }
 
-// numaCluster boxes everything that hangs on a NUMA node. A node without
-// devices is drawn only if it is the host's own description of its CPUs.
+// numaCluster boxes everything that hangs on a NUMA node; one without devices
+// is not drawn.
 func (d *diagram) numaCluster(n *graph.Node) (dot.Cluster, bool) {
 	var own []dot.Node
 	var switches []*graph.Node
@@ -142,11 +149,11 @@ func (d *diagram) numaCluster(n *graph.Node) (dot.Cluster, bool) {
 			own = append(own, d.node(c))
 		}
 	}
-	if devices == 0 && d.t.Node("numa:unknown") == nil && !anyHidden(d.t) || devices > 0 {
-		own = append([]dot.Node{d.node(n)}, own...)
-	} else {
+	if devices == 0 {
 		return dot.Cluster{}, false
 	}
+	slices.Reverse(own) // Graphviz stacks the nodes of a cluster from the bottom
+	own = append([]dot.Node{d.node(n)}, own...)
 	c := dot.Cluster{ID: n.Key, Attrs: dot.Of("label", "", "style", "rounded", "color", "#b6bec7", "margin", "12"), Nodes: own}
 	for _, s := range switches {
 		c.Clusters = append(c.Clusters, d.switchCluster(s))
@@ -154,24 +161,22 @@ func (d *diagram) numaCluster(n *graph.Node) (dot.Cluster, bool) {
 	return c, true
 }
 
-func anyHidden(t *graph.Topology) bool {
-	return slices.ContainsFunc(t.Of(graph.KindNUMA), func(n *graph.Node) bool { return n.Hidden })
-}
-
 func (d *diagram) switchCluster(s *graph.Node) dot.Cluster {
 	c := dot.Cluster{ID: s.Key, Attrs: dot.Of("label", "", "style", "rounded,dashed", "color", "#c4cad1", "margin", "8"), Nodes: []dot.Node{d.node(s)}}
-	// In the order that Graphviz stacks from the bottom, too: GPUs on top.
-	for _, k := range []graph.Kind{graph.KindNet, graph.KindHCA, graph.KindGPU, graph.KindSwitch} {
+	var own []dot.Node
+	for _, k := range []graph.Kind{graph.KindGPU, graph.KindHCA, graph.KindNet, graph.KindSwitch} {
 		for _, n := range d.t.Of(k) {
 			switch {
 			case n.Up != s:
 			case k == graph.KindSwitch:
 				c.Clusters = append(c.Clusters, d.switchCluster(n))
 			default:
-				c.Nodes = append(c.Nodes, d.node(n))
+				own = append(own, d.node(n))
 			}
 		}
 	}
+	slices.Reverse(own) // Graphviz stacks them from the bottom: GPUs on top
+	c.Nodes = append(c.Nodes, own...)
 	return c
 }
 
@@ -271,21 +276,54 @@ func nodeLines(n *graph.Node) []string {
 	return lines
 }
 
-// nvswitch is one box for all NVSwitches: traffic spreads over all of them.
+// switchGroups gathers NVSwitches that share a GPU: its traffic spreads over all
+// of them, and each group is one box.
+func (d *diagram) switchGroups() [][]*graph.Node {
+	group := map[*graph.Node]int{}
+	var out [][]*graph.Node
+	for _, sw := range d.t.Of(graph.KindNVSwitch) {
+		group[sw] = len(out)
+		out = append(out, []*graph.Node{sw})
+	}
+	for _, gpu := range d.t.Of(graph.KindGPU) {
+		for _, b := range d.t.NVLinks(gpu) {
+			for _, sw := range b.Nodes[1:] {
+				into, from := group[b.Nodes[0]], group[sw]
+				if sw.Kind != graph.KindNVSwitch || into == from {
+					continue
+				}
+				for _, x := range out[from] {
+					group[x] = into
+				}
+				out[into] = append(out[into], out[from]...)
+				out[from] = nil
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(g []*graph.Node) bool { return len(g) == 0 })
+	d.switchBox = map[*graph.Node]string{}
+	for _, g := range out {
+		slices.SortFunc(g, func(a, b *graph.Node) int { return int(a.ID() - b.ID()) })
+		for _, sw := range g {
+			d.switchBox[sw] = g[0].Key
+		}
+	}
+	return out
+}
+
+// nvswitch is one box for a group of NVSwitches.
 func (d *diagram) nvswitch(sw []*graph.Node) dot.Node {
-	lines := []string{"NVSwitch", "identity hidden from this guest"}
+	lines := []string{"NVSwitch", "identity not visible here"}
 	var found []check.Finding
 	if !sw[0].Hidden {
 		lines = []string{fmt.Sprintf("NVSwitch × %d", len(sw))}
 		for _, s := range sw {
 			lines = append(lines, strings.TrimPrefix(s.Key, "nvswitch:"))
-			found = append(found, d.marks[s.Key]...)
+			found = append(found, d.nodeMarks(s)...)
 		}
 	}
-	return box(nvswitchID, graph.KindNVSwitch, sw[0].Hidden, lines, found)
+	return box(sw[0].Key, graph.KindNVSwitch, sw[0].Hidden, lines, found)
 }
-
-const nvswitchID = "nvswitch"
 
 func (d *diagram) edges(doc *dot.Graph) {
 	drawn := map[string]bool{}
@@ -299,23 +337,43 @@ func (d *diagram) edges(doc *dot.Graph) {
 		switch {
 		case l.Kind == graph.PCIe && drawn[l.B.Key]:
 			doc.Edges = append(doc.Edges, d.pcie(l))
-		case l.Kind == graph.SMP && drawn[l.A.Key] && drawn[l.B.Key]:
+		case l.Kind == graph.SMP && d.numaDrawn == 2 && drawn[l.A.Key] && drawn[l.B.Key]:
 			doc.Edges = append(doc.Edges, dot.Edge{From: l.A.Key, To: l.B.Key, Attrs: dot.Of("id", l.Key(), "style", "dashed", "color", "#8a95a1", "constraint", "false").Add("label", edgeLabel(inkQuiet, "socket link", "rate not visible"))})
-		case l.Kind == graph.C2CLink:
-			doc.Edges = append(doc.Edges, dot.Edge{From: l.B.Key, To: l.A.Key, Attrs: dot.Of("id", l.Key(), "color", inkC2C, "penwidth", "2").Add("label", edgeLabel(inkQuiet, "C2C", l.Max.String()))})
+		case l.Kind == graph.C2CLink && l.Number == 0: // the first stands for all
+			links := slices.DeleteFunc(d.t.Between(l.A, l.B), func(x *graph.Link) bool { return x.Kind != graph.C2CLink })
+			doc.Edges = append(doc.Edges, dot.Edge{From: l.B.Key, To: l.A.Key, Attrs: dot.Of("id", l.Key(), "color", inkC2C, "penwidth", "2").
+				Add("label", edgeLabel(inkQuiet, fmt.Sprintf("%d × C2C", len(links)), (l.Max.Or(0)*probe.Rate(len(links))).String()))})
 		}
 	}
 	for _, n := range d.t.Of(graph.KindGPU) {
 		for _, b := range d.t.NVLinks(n) {
-			to, constraint := nvswitchID, "true"
-			if b.Nodes[0].Kind != graph.KindNVSwitch {
-				to, constraint = b.Nodes[0].Key, "false"
-				if b.Nodes[0].Kind == graph.KindGPU && b.Nodes[0].ID() < n.ID() {
-					continue // drawn from the other end
+			switch peer := b.Nodes[0]; peer.Kind {
+			case graph.KindNVSwitch:
+				doc.Edges = append(doc.Edges, d.nvlink(n.Key, d.switchBox[peer], n, b, true))
+			case graph.KindGPU:
+				if n.ID() < peer.ID() { // the other end's view is the same bundle
+					d.bridge(doc, n, peer, b)
 				}
+			default:
+				doc.Edges = append(doc.Edges, d.nvlink(peer.Key, n.Key, n, b, true))
 			}
-			doc.Edges = append(doc.Edges, d.nvlink(n, to, constraint, b))
 		}
+	}
+}
+
+// bridge draws the NVLinks between two GPUs as a box with a line to each: the
+// GPUs stand in one column, where Graphviz cannot label a line between them.
+func (d *diagram) bridge(doc *dot.Graph, n, peer *graph.Node, b graph.NVLinkBundle) {
+	f, bad := d.nvlinkMark(n, b)
+	lines := []string{n.Label + " – " + peer.Label, text.NVLinkCount(b) + ", " + text.NVLinkRate(b)}
+	var found []check.Finding
+	if bad {
+		found = append(found, f)
+	}
+	id := n.Key + "--" + peer.Key
+	doc.Nodes = append(doc.Nodes, box(id, graph.KindNVSwitch, false, lines, found))
+	for _, end := range []*graph.Node{n, peer} {
+		doc.Edges = append(doc.Edges, d.nvlink(end.Key, id, n, b, false))
 	}
 }
 
@@ -369,22 +427,33 @@ func (d *diagram) linkMark(l *graph.Link, group string) (check.Finding, bool) {
 	return check.Finding{}, false
 }
 
-func (d *diagram) nvlink(n *graph.Node, to, constraint string, b graph.NVLinkBundle) dot.Edge {
+// nvlink is the edge of a bundle of GPU n. Links that are down are a fault only
+// if a rule says so: some boards use fewer links than their chip has.
+func (d *diagram) nvlink(from, to string, n *graph.Node, b graph.NVLinkBundle, labelled bool) dot.Edge {
 	lines := []string{text.NVLinkCount(b), text.NVLinkRate(b)}
 	ink, label, width := inkNVLink, inkQuiet, "2.2"
-	if b.Up < b.All {
-		ink, label, width = inkCritical, inkCritical, "3.5"
-		why := fmt.Sprintf("%d down", b.All-b.Up)
-		for _, f := range d.marks[n.Key] {
-			if strings.HasPrefix(f.Rule, "nvlink-") {
-				ink, label = inkOf(f.Severity), inkOf(f.Severity)
-				why += ": " + f.Rule
-				break
-			}
-		}
-		lines = append(lines, why)
+	if f, ok := d.nvlinkMark(n, b); ok {
+		ink, label, width = inkOf(f.Severity), inkOf(f.Severity), "3.5"
+		lines = append(lines, fmt.Sprintf("%d down: %s", b.All-b.Up, f.Rule))
 	}
-	return dot.Edge{From: n.Key, To: to, Attrs: dot.Of("id", n.Key+"--"+to, "color", ink, "penwidth", width, "constraint", constraint).Add("label", edgeLabel(label, lines...))}
+	attrs := dot.Of("id", from+"--"+to, "color", ink, "penwidth", width)
+	if labelled {
+		attrs = attrs.Add("label", edgeLabel(label, lines...))
+	}
+	return dot.Edge{From: from, To: to, Attrs: attrs}
+}
+
+// nvlinkMark returns the finding about a bundle that has links down.
+func (d *diagram) nvlinkMark(n *graph.Node, b graph.NVLinkBundle) (check.Finding, bool) {
+	if b.Up == b.All {
+		return check.Finding{}, false
+	}
+	for _, f := range d.marks[n.Key] {
+		if strings.HasPrefix(f.Rule, "nvlink-") {
+			return f, true
+		}
+	}
+	return check.Finding{}, false
 }
 
 func inkOf(s check.Severity) string {
@@ -394,33 +463,29 @@ func inkOf(s check.Severity) string {
 	return inkWarning
 }
 
-// used lists the kinds of link that the diagram shows, for the legend.
-func (d *diagram) used() []graph.LinkKind {
-	var out []graph.LinkKind
-	for _, k := range []graph.LinkKind{graph.PCIe, graph.NVLink, graph.C2CLink, graph.SMP} {
-		if slices.ContainsFunc(d.t.Links, func(l *graph.Link) bool { return l.Kind == k }) {
-			out = append(out, k)
-		}
+// legend explains what this drawing shows.
+func (d *diagram) legend() dot.Cluster {
+	has := func(k graph.LinkKind) bool {
+		return slices.ContainsFunc(d.t.Links, func(l *graph.Link) bool { return l.Kind == k })
 	}
-	return out
-}
-
-func legend(kinds []graph.LinkKind) dot.Cluster {
 	row := func(ink, sign, what string) string {
 		return `<tr><td align="left"><font color="` + ink + `"><b>` + sign + `</b></font></td><td align="left">` + dot.EscapeHTML(what) + `</td></tr>`
 	}
 	rows := ""
-	for _, k := range kinds {
-		switch k {
-		case graph.PCIe:
-			rows += row(inkPCIe, "━━", "PCIe: link and rate after line coding; “now of maximum” where they differ")
-		case graph.NVLink:
-			rows += row(inkNVLink, "━━", "NVLink: links × generation, payload rate as in data sheets")
-		case graph.C2CLink:
-			rows += row(inkC2C, "━━", "NVLink-C2C between GPU and CPU")
-		case graph.SMP:
-			rows += row("#8a95a1", "╌╌", "between NUMA nodes")
-		}
+	if has(graph.PCIe) {
+		rows += row(inkPCIe, "━━", "PCIe: link and rate after line coding; “now of maximum” where they differ")
+	}
+	if has(graph.NVLink) {
+		rows += row(inkNVLink, "━━", "NVLink: links × generation, payload rate as in data sheets")
+	}
+	if has(graph.C2CLink) {
+		rows += row(inkC2C, "━━", "NVLink-C2C between GPU and CPU")
+	}
+	switch {
+	case d.numaDrawn == 2 && has(graph.SMP):
+		rows += row("#8a95a1", "╌╌", "between NUMA nodes")
+	case d.numaDrawn > 2 && has(graph.SMP):
+		rows += row("#8a95a1", "⋯", "all NUMA nodes of the host are joined; those links are not drawn")
 	}
 	rows += row(inkWarning, "━━", "degraded: warning, with the rule that says so")
 	rows += row(inkCritical, "━━", "degraded: critical, with the rule that says so")

@@ -30,20 +30,18 @@ func Advise(topo *graph.Topology, res check.Result) Plan {
 
 // facts is what the decisions look at.
 type facts struct {
-	topo  *graph.Topology
-	inv   *probe.Inventory
-	res   check.Result
-	gpus  []*graph.Node
-	hcas  []*graph.Node
-	nets  []*graph.Node
-	guest bool
+	topo *graph.Topology
+	inv  *probe.Inventory
+	res  check.Result
+	gpus []*graph.Node
+	hcas []*graph.Node
+	nets []*graph.Node
 }
 
 func newFacts(topo *graph.Topology, res check.Result) *facts {
 	return &facts{
 		topo: topo, inv: topo.Inv, res: res,
 		gpus: topo.Of(graph.KindGPU), hcas: topo.Of(graph.KindHCA), nets: topo.Of(graph.KindNet),
-		guest: len(topo.Inv.Settings.Guest) > 0,
 	}
 }
 
@@ -86,7 +84,7 @@ var decisions = []decision{
 	{"NCCL_TOPO_FILE", never, (*facts).declineTopoFile},
 }
 
-// nic evidence: one line per device would drown the reason.
+// hcaEvidence is a line per HCA with its ports.
 func (f *facts) hcaEvidence() []check.Evidence {
 	var ev []check.Evidence
 	for _, n := range f.hcas {
@@ -117,9 +115,12 @@ func orUnknown(s string) string {
 const noRDMA = "no RDMA device was seen on this machine"
 
 func (f *facts) declineHCA() (string, []check.Evidence) {
-	switch kinds := f.hcaKinds(); {
+	kinds, known := f.hcaKinds()
+	switch {
 	case len(f.hcas) == 0:
 		return noRDMA + ": there is nothing to choose from", nil
+	case !known:
+		return fmt.Sprintf("%s, but model, link layer or rate of some are not known: which are rails cannot be told", plural(len(f.hcas), "HCA")), f.hcaEvidence()
 	case len(kinds) == 1:
 		return fmt.Sprintf("%s, all of one kind (%s): NCCL picks the nearest for each GPU", plural(len(f.hcas), "HCA"), kinds[0]), f.hcaEvidence()
 	default:
@@ -127,53 +128,76 @@ func (f *facts) declineHCA() (string, []check.Evidence) {
 	}
 }
 
-// hcaKinds describes the different kinds of HCA: device, link layer, rate.
-func (f *facts) hcaKinds() []string {
-	var kinds []string
+// hcaKinds describes the different kinds of HCA: device, link layer, rate. A
+// port that is down has a rate that means nothing and does not count. known is
+// false where some HCA cannot be described.
+func (f *facts) hcaKinds() (kinds []string, known bool) {
+	known = true
 	for _, n := range f.hcas {
-		device := "device unknown"
-		if n.PCI != nil {
-			device = n.PCI.Vendor.String() + ":" + strings.TrimPrefix(n.PCI.Device.String(), "0x")
+		if n.PCI == nil || !n.PCI.Vendor.Known() || !n.PCI.Device.Known() || len(n.HCA.Ports) == 0 {
+			known = false
+			continue
 		}
 		for _, p := range n.HCA.Ports {
-			kinds = append(kinds, fmt.Sprintf("%s, %s, %s", strings.TrimPrefix(device, "0x"), orUnknown(p.LinkLayer), rateText(p)))
+			switch {
+			case p.State != "" && !p.Active():
+			case p.LinkLayer == "" || !p.Rate.Known():
+				known = false
+			default:
+				kinds = append(kinds, fmt.Sprintf("%04x:%04x, %s, %s", uint16(n.PCI.Vendor.Or(0)), uint16(n.PCI.Device.Or(0)), p.LinkLayer, rateText(p)))
+			}
 		}
 	}
 	slices.Sort(kinds)
-	return slices.Compact(kinds)
+	return slices.Compact(kinds), known && len(kinds) > 0
 }
 
 func (f *facts) declineIfname() (string, []check.Evidence) {
 	var names []string
 	var ev []check.Evidence
-	for _, n := range f.nets {
-		names = append(names, n.NetDev.Name)
-		o := probe.OriginOf(n.NetDev.Origins, "name")
-		ev = append(ev, check.Evidence{Source: o.Source, Where: o.Where, Fact: "interface " + n.NetDev.Name})
+	add := func(name string, origins []probe.Origin) {
+		names = append(names, name)
+		o := probe.OriginOf(origins, "name")
+		ev = append(ev, check.Evidence{Source: o.Source, Where: o.Where, Fact: "interface " + name})
 	}
+	for _, n := range f.nets {
+		add(n.NetDev.Name, n.NetDev.Origins)
+	}
+	for _, n := range f.hcas {
+		for _, dev := range n.HCA.NetDevs {
+			add(dev, n.HCA.Origins)
+		}
+	}
+	list := strings.Join(names, ", ")
 	switch {
 	case len(names) == 0:
 		return "no physical interface was seen; NCCL's own choice stands", nil
 	case len(names) == 1:
-		return fmt.Sprintf("only one physical interface, %s: NCCL finds it", names[0]), ev
+		return fmt.Sprintf("only one physical interface, %s: NCCL finds it", list), ev
 	case len(f.hcas) > 0:
-		return fmt.Sprintf("RDMA carries the data; the interface (%s) only serves start-up, and no log shows a wrong one", strings.Join(names, ", ")), ev
+		return fmt.Sprintf("RDMA carries the data; an interface (%s) only serves start-up, and no log shows a wrong one", list), ev
 	}
-	return fmt.Sprintf("several interfaces (%s) and no log or route that shows a wrong choice", strings.Join(names, ", ")), ev
+	return fmt.Sprintf("several interfaces (%s) and no log or route that shows a wrong choice", list), ev
 }
 
 func (f *facts) declineGID() (string, []check.Evidence) {
 	switch {
 	case len(f.hcas) == 0:
 		return noRDMA, nil
-	case !f.anyPort(func(p probe.HCAPort) bool { return p.LinkLayer == "Ethernet" }):
+	case f.anyPort(func(p probe.HCAPort) bool { return p.LinkLayer == "Ethernet" }):
+	case !f.portsKnown(func(p probe.HCAPort) bool { return p.LinkLayer != "" }):
+		return "whether any port is RoCE is not known; InfiniBand has no GID to choose", nil
+	default:
 		return "no RoCE port; InfiniBand has no GID to choose", nil
 	}
 	return "NCCL 2.21 and later choose the RoCE v2 entry themselves; setting an index blocks that", nil
 }
 
 func (f *facts) declineCrossNIC() (string, []check.Evidence) {
-	if f.activePorts() < 2 {
+	if len(f.hcas) == 0 {
+		return noRDMA, nil
+	}
+	if f.activePorts() < 2 && f.portsKnown(func(p probe.HCAPort) bool { return p.State != "" }) {
 		return fmt.Sprintf("%s: there are no rails to keep apart", plural(f.activePorts(), "active RDMA port")), nil
 	}
 	return "nothing proves that the rails cannot reach each other (no fabric map, no NIC-to-NIC matrix, no failed queue pair)", nil
@@ -283,6 +307,8 @@ func (f *facts) declineProto() (string, []check.Evidence) {
 func (f *facts) declineTopoFile() (string, []check.Evidence) {
 	flat, ok := f.finding("vm-flat-pci")
 	switch {
+	case !ok && !f.treeKnown():
+		return "where GPUs and HCAs hang on PCIe was not seen, so a file could only guess", nil
 	case !ok:
 		return "the PCI tree is visible, so NCCL finds it itself", nil
 	case len(f.hcas) == 0 && f.allNVLink():
@@ -292,6 +318,11 @@ func (f *facts) declineTopoFile() (string, []check.Evidence) {
 	}
 }
 
+// treeKnown reports that the place of every GPU and HCA on PCIe was seen.
+func (f *facts) treeKnown() bool {
+	return !slices.ContainsFunc(slices.Concat(f.gpus, f.hcas), func(n *graph.Node) bool { return n.Up == nil })
+}
+
 func (f *facts) allNVLink() bool {
 	c := f.gpuClasses()
 	return len(c) > 0 && c[len(c)-1] <= graph.NVB
@@ -299,6 +330,13 @@ func (f *facts) allNVLink() bool {
 
 func (f *facts) anyPort(is func(probe.HCAPort) bool) bool {
 	return slices.ContainsFunc(f.hcas, func(n *graph.Node) bool { return slices.ContainsFunc(n.HCA.Ports, is) })
+}
+
+// portsKnown reports that every HCA lists its ports and that a fact is known of
+// each of them.
+func (f *facts) portsKnown(is func(probe.HCAPort) bool) bool {
+	return !slices.ContainsFunc(f.hcas, func(n *graph.Node) bool { return len(n.HCA.Ports) == 0 }) &&
+		!f.anyPort(func(p probe.HCAPort) bool { return !is(p) })
 }
 
 func (f *facts) activePorts() int {

@@ -67,13 +67,24 @@ func nvlinksKnown(topo *graph.Topology) error {
 	}
 	for i, a := range gpus {
 		for _, b := range gpus[i+1:] {
-			if _, told := topo.Relation(a, b); told || a.GPU.NVLinks.Known() && b.GPU.NVLinks.Known() {
+			_, told := topo.Relation(a, b)
+			if told || linksKnown(a) && linksKnown(b) {
 				continue
 			}
 			return fmt.Errorf("whether NVLinks join %s and %s is not known; add the output of nvidia-smi topo -m as a source", a.Label, b.Label)
 		}
 	}
 	return nil
+}
+
+// linksKnown reports that a GPU's NVLinks are known, if only by its board having
+// none.
+func linksKnown(n *graph.Node) bool {
+	if n.GPU.NVLinks.Known() {
+		return true
+	}
+	board, ok := check.BoardOf(n.PCI)
+	return ok && board.NVLinks == 0
 }
 
 // ModelDoc is the document of ncclmap model.

@@ -122,6 +122,28 @@ func TestNoPredictionWithoutNVLinkFacts(t *testing.T) {
 	}
 }
 
+// What is not known is not stated as a fact.
+func TestDeclinedSaysWhatIsNotKnown(t *testing.T) {
+	p := analyse(t, "example:h100x8", func(inv *probe.Inventory) {
+		for i := range inv.HCAs {
+			inv.HCAs[i].Ports, inv.HCAs[i].Addr = nil, probe.Opt[probe.BDF]{}
+		}
+	}).Plan
+	for _, d := range p.Declined {
+		want := map[string]string{"NCCL_IB_HCA": "not known", "NCCL_IB_GID_INDEX": "not known", "NCCL_CROSS_NIC": "nothing proves", "NCCL_TOPO_FILE": "was not seen"}[d.Name]
+		if !strings.Contains(d.Why, want) {
+			t.Errorf("%s: %s", d.Name, d.Why)
+		}
+	}
+	// A port that is down has no rate worth naming.
+	p = analyse(t, "example:h100x8", func(inv *probe.Inventory) {
+		inv.HCAs[2].Ports[0].State, inv.HCAs[2].Ports[0].Rate = "DOWN", probe.Some(probe.Mbps(10000))
+	}).Plan
+	if why := p.Declined[0].Why; !strings.Contains(why, "all of one kind") {
+		t.Error(why)
+	}
+}
+
 // The shape is the machine's, not the host's: names do not change it, a lost
 // link does.
 func TestFingerprint(t *testing.T) {

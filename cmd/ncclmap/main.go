@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/graph/model"
 )
 
 // version is set by the linker.
@@ -137,6 +138,9 @@ func (a *app) versionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if a.format == "json" {
+				return a.printJSON(map[string]string{"schema": "ncclmap.version/v1", "version": version, "nccl_model": model.NCCLVersion})
+			}
 			_, err := fmt.Fprintln(a.stdout, "ncclmap", version)
 			return err
 		},

@@ -31,31 +31,79 @@ type output struct {
 
 // writeAll writes files so that either all are replaced or none: each goes to a
 // temporary file in its folder, and only when all are complete are they renamed.
+// A link is followed, a file keeps its mode, and what is no regular file (a
+// pipe, a device) is written to as it is.
 func writeAll(outputs []output) (err error) {
-	temps := make([]string, 0, len(outputs))
+	type pending struct{ temp, path string }
+	var files []pending
 	defer func() {
 		if err != nil {
-			for _, t := range temps {
-				os.Remove(t)
+			for _, f := range files {
+				os.Remove(f.temp)
 			}
 		}
 	}()
 	for _, o := range outputs {
-		f, err := os.CreateTemp(filepath.Dir(o.path), "."+filepath.Base(o.path)+".*")
+		path, mode, special, err := target(o.path)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", o.path, err)
 		}
-		temps = append(temps, f.Name())
-		if err := errors.Join(o.write(f), f.Chmod(0o644), f.Close()); err != nil {
+		if special {
+			if err := writeSpecial(path, o.write); err != nil {
+				return fmt.Errorf("write %s: %w", o.path, err)
+			}
+			continue
+		}
+		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+		if err != nil {
+			return fmt.Errorf("write %s: %w", o.path, err)
+		}
+		files = append(files, pending{f.Name(), path})
+		if err := errors.Join(o.write(f), f.Chmod(mode), f.Close()); err != nil {
 			return fmt.Errorf("write %s: %w", o.path, err)
 		}
 	}
-	for i, o := range outputs {
-		if err := os.Rename(temps[i], o.path); err != nil {
-			return fmt.Errorf("write %s: %w", o.path, err)
+	for _, f := range files {
+		if err := os.Rename(f.temp, f.path); err != nil {
+			return fmt.Errorf("write %s: %w", f.path, err)
 		}
 	}
 	return nil
+}
+
+// target says where a path leads and how to write there.
+func target(name string) (path string, mode os.FileMode, special bool, err error) {
+	path, mode = name, 0o644
+	if resolved, err := filepath.EvalSymlinks(name); err == nil {
+		path = resolved
+	} else if to, err := os.Readlink(name); err == nil { // to a file not yet there
+		path = to
+		if !filepath.IsAbs(to) {
+			path = filepath.Join(filepath.Dir(name), to)
+		}
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return path, mode, false, nil
+	case err != nil:
+		return "", 0, false, err
+	case st.IsDir():
+		return "", 0, false, errors.New("is a directory")
+	case !st.Mode().IsRegular():
+		return path, 0, true, nil
+	case st.Mode().Perm()&0o222 == 0:
+		return "", 0, false, errors.New("is read-only")
+	}
+	return path, st.Mode().Perm(), false, nil
+}
+
+func writeSpecial(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 // writeTo writes one file, or stdout when path is "" or "-".

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,9 @@ inventory is a source for every other command.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if examples {
 				return a.listExamples()
+			}
+			if filepath.Ext(file) == ".xml" {
+				return fmt.Errorf("probe -o %s: an inventory is JSON; ncclmap convert writes NCCL topology XML", file)
 			}
 			a.tellSources = true
 			inv, err := a.read(args)
@@ -90,13 +94,26 @@ func (a *app) explainCmd() *cobra.Command {
 		Short: "Explain a rule or a path class; without NAME, list them",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return text.Names(a.stdout)
+			topics := text.Topics()
+			if len(args) > 0 {
+				t, ok := text.Topic(topics, args[0])
+				if !ok {
+					return fmt.Errorf("explain %q: no rule or path class of that name; ncclmap explain lists them", args[0])
+				}
+				topics = topics[t : t+1]
 			}
-			if text.Explain(a.stdout, args[0]) {
-				return nil
+			switch {
+			case a.format == "json":
+				return a.printJSON(explainDoc{"ncclmap.explain/v1", topics})
+			case len(args) > 0:
+				return text.Explain(a.stdout, topics[0])
 			}
-			return fmt.Errorf("explain %q: no rule or path class of that name; ncclmap explain lists them", args[0])
+			return text.Names(a.stdout, topics)
 		},
 	}
+}
+
+type explainDoc struct {
+	Schema string             `json:"schema"`
+	Topics []text.Explanation `json:"topics"`
 }

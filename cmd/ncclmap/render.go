@@ -64,7 +64,7 @@ func layouter() (func(dot []byte) ([]byte, error), func(), error) {
 	cache, _ := os.UserCacheDir() // without one a temporary folder serves
 	dir, done, err := graphviz.PrivateCache(cache)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w (set TMPDIR to a folder that can be written)", err)
 	}
 	engine.CacheDir = dir
 	return func(dot []byte) ([]byte, error) {

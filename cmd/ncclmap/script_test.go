@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ncclmap/ncclmap/fixtures"
 )
 
 // bin holds both programs as a user has them, built once for all tests here.
@@ -79,5 +81,21 @@ func TestREADME(t *testing.T) {
 	}
 	if n < 8 {
 		t.Errorf("only %d commands found", n)
+	}
+}
+
+// Every example goes through the whole program, drawing included.
+func TestEveryExampleReports(t *testing.T) {
+	cache := t.TempDir()
+	if err := os.Chmod(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range fixtures.Names() {
+		dir := filepath.Join(t.TempDir(), name)
+		cmd := exec.Command(filepath.Join(bin, "ncclmap"), "report", "example:"+name, "-d", dir, "--fail-on", "never")
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }

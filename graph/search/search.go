@@ -3,6 +3,8 @@ package search
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
 )
@@ -54,7 +56,15 @@ func speedsFor(cc int) []float64 {
 type SplitError struct{ Groups [][]int }
 
 func (e *SplitError) Error() string {
-	return fmt.Sprintf("NCCL treats the GPUs of this host as %d nodes %v, since each reaches a NIC faster than the others; channels over the network are not computed", len(e.Groups), e.Groups)
+	groups := make([]string, len(e.Groups))
+	for i, g := range e.Groups {
+		devs := make([]string, len(g))
+		for j, d := range g {
+			devs[j] = strconv.Itoa(d)
+		}
+		groups[i] = "GPU " + strings.Join(devs, " ")
+	}
+	return fmt.Sprintf("NCCL treats the GPUs of this host as %d nodes (%s), since each reaches a NIC faster than the others; channels over the network are not computed", len(e.Groups), strings.Join(groups, "; "))
 }
 
 // Compute predicts the channels of a communicator over all GPUs of the view. It

@@ -65,6 +65,7 @@ type reader struct {
 // place is where in the tree an element stands.
 type place struct {
 	numa   probe.Opt[int]
+	none   bool         // numaid is -1
 	cpus   probe.CPUSet // of an unknown node
 	parent probe.Opt[probe.BDF]
 }
@@ -185,6 +186,8 @@ func (r *reader) cpu(e *Element, mixed bool) error {
 		}
 		r.inv.NUMA = append(r.inv.NUMA, n)
 		at = place{numa: probe.Some(id)}
+	default:
+		at.none = true
 	}
 	for _, c := range e.Children {
 		if err := r.pciOrNIC(c, e, at); err != nil {
@@ -211,7 +214,7 @@ func (r *reader) pci(e *Element, at place) error {
 		return r.fault(e, "has no busid")
 	}
 	d := probe.PCIDevice{
-		Addr: addr, Parent: at.parent, NUMA: at.numa, CPUs: at.cpus,
+		Addr: addr, Parent: at.parent, NUMA: at.numa, NUMANone: at.none, CPUs: at.cpus,
 		Class: e.Class("class"), Vendor: e.ID("vendor"), Device: e.ID("device"),
 		SubVendor: e.ID("subsystem_vendor"), SubDevice: e.ID("subsystem_device"),
 		Max: r.link(e, addr), Origins: r.origins(e),

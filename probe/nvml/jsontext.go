@@ -117,7 +117,7 @@ func (v *value) failed() (status, bool) {
 		return 0, false
 	}
 	n, ok := v.object["code"].integer()
-	return status(n), ok && n > 0
+	return status(n), ok && (n > 0 || status(n) == noAnswer)
 }
 
 func (v *value) text() (string, bool) {

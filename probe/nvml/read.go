@@ -1,10 +1,11 @@
 package nvml
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -12,40 +13,106 @@ import (
 const (
 	// maxLinks is NVML_NVLINK_MAX_LINKS of current headers; 18 before NVLink 6.
 	maxLinks = 36
-	maxGPUs  = 1024 // what an inventory holds
+	maxGPUs  = 1024 // far more than an inventory holds
 )
 
 // read asks a library everything that the inventory has a place for. where is
-// the prefix of the origins, "" or a file name and a colon.
+// the prefix of the origins, "" or a file name and a colon. GPUs are asked side
+// by side, so that one that is slow to answer delays nobody else; the P2P status
+// of pairs follows when all are through, since such a call touches two GPUs and
+// must not be waiting for one that is gone.
 func read(lib library, where string) *probe.Inventory {
-	r := reader{inv: &probe.Inventory{Schema: probe.Schema}, where: where}
-	rt := &r.inv.Runtime
-	rt.Driver = ask(&r, "driver version", "", answer(lib.DriverVersion()))
-	rt.NVML = ask(&r, "NVML version", "", answer(lib.NVMLVersion()))
+	inv := &probe.Inventory{Schema: probe.Schema}
+	sys := newReader(where)
+	rt := &inv.Runtime
+	rt.Driver = ask(sys, lib, "", driverVersion)
+	rt.NVML = ask(sys, lib, "", nvmlVersion)
 	if rt.Driver != "" || rt.NVML != "" {
-		rt.Origins = []probe.Origin{r.origin("")}
+		rt.Origins = []probe.Origin{sys.origin("")}
 	}
-	devices := lib.Devices()
-	for i, d := range devices {
-		r.inv.GPUs = append(r.inv.GPUs, r.gpu(i, d, len(devices)))
+	if sys.ended {
+		// The driver did not answer for its own version: no GPU would.
+		sys.fold()
+		inv.Gaps = sys.gaps
+		inv.Normalize()
+		return inv
 	}
-	if len(r.missing) > 0 {
-		slices.Sort(r.missing)
-		r.inv.Gaps = append(r.inv.Gaps, probe.Gap{
-			What:   "GPU facts",
-			Why:    "not recorded: " + strings.Join(slices.Compact(r.missing), ", "),
-			How:    "record these calls too",
-			Origin: r.origin(""),
-		})
+	gpus := make([]gpuReader, min(max(ask(sys, lib, "", deviceCount), 0), maxGPUs))
+	var wg sync.WaitGroup
+	for i := range gpus {
+		gpus[i] = gpuReader{reader: newReader(where), index: i, object: fmt.Sprintf("gpu %d", i)}
+		wg.Go(func() { gpus[i].open(lib) })
 	}
-	r.inv.Normalize()
-	return r.inv
+	wg.Wait()
+	there := make([]bool, len(gpus))
+	for i := range gpus {
+		there[i] = gpus[i].dev != nil && !gpus[i].ended
+	}
+	for i := range gpus {
+		if there[i] {
+			wg.Go(func() { gpus[i].peers(there) })
+		}
+	}
+	wg.Wait()
+	for i := range gpus {
+		g := &gpus[i]
+		if g.found {
+			inv.GPUs = append(inv.GPUs, g.gpu)
+		}
+		g.fold()
+		sys.join(g.reader)
+	}
+	if cc, s := answerOf(lib, confCompute); s == notSupported {
+		// What has no confidential computing cannot have it on.
+		inv.Settings.CC = probe.Some(false)
+	} else {
+		inv.Settings.CC = judge(sys, "", confCompute.what, confCompute.function, cc, s, confidential)
+	}
+	if inv.Settings.CC.Known() {
+		inv.Settings.Origins = []probe.Origin{sys.origin("")}
+	}
+	sys.fold()
+	inv.Gaps = append(sys.gaps, sys.absent()...)
+	inv.NVSwitches = switches(inv.GPUs)
+	inv.Normalize()
+	return inv
 }
 
+// switches lists the NVSwitches at the other ends of the links. NVML has no list
+// of its own.
+func switches(gpus []probe.GPU) []probe.NVSwitch {
+	seen := map[probe.BDF]bool{}
+	var out []probe.NVSwitch
+	for _, g := range gpus {
+		links, _ := g.NVLinks.Get()
+		for _, l := range links {
+			if at, ok := l.Remote.Get(); ok && l.RemoteKind == probe.RemoteSwitch && !seen[at] {
+				seen[at] = true
+				out = append(out, probe.NVSwitch{Addr: at, Origins: g.Origins})
+			}
+		}
+	}
+	return out
+}
+
+// reader gathers what could not be read while it asks.
 type reader struct {
-	inv     *probe.Inventory
 	where   string
-	missing []string // calls that the recording lacks
+	gaps    []probe.Gap
+	failed  []failed
+	missing map[string]bool // calls that the recording lacks
+	unknown map[string]bool // calls that the driver lacks
+	ended   bool            // lost or silent: nothing more is asked
+}
+
+// failed is a call with an error that says something about this GPU.
+type failed struct {
+	what, object, function, more string
+	s                            status
+}
+
+func newReader(where string) *reader {
+	return &reader{where: where, missing: map[string]bool{}, unknown: map[string]bool{}}
 }
 
 func (r *reader) origin(object string) probe.Origin {
@@ -60,44 +127,129 @@ func (r *reader) gap(what, object string, err error) {
 	if object != "" {
 		what = object + " " + what
 	}
-	r.inv.Gaps = append(r.inv.Gaps, probe.Gap{What: what, Why: err.Error(), Origin: r.origin(object)})
+	r.gaps = append(r.gaps, probe.Gap{What: what, Why: err.Error(), Origin: r.origin(object)})
 }
 
-// result is the answer of one call.
-type result[T any] struct {
-	value T
-	s     status
+func (r *reader) join(o *reader) {
+	r.gaps = append(r.gaps, o.gaps...)
+	maps.Copy(r.missing, o.missing)
+	maps.Copy(r.unknown, o.unknown)
 }
 
-func answer[T any](v T, s status) result[T] { return result[T]{v, s} }
+// How to learn more about a GPU that does not answer.
+const howSilent = "look for Xid lines in the kernel log (dmesg | grep NVRM), then read again"
 
-// known returns the value of a call that succeeded. What the GPU or driver does
-// not support is unknown and no gap; calls that a recording lacks are gathered
-// into one gap.
-func (a result[T]) known(r *reader, what, object string) (T, bool) {
-	switch a.s {
-	case success:
-		return a.value, true
-	case notSupported:
-	case notRecorded:
-		r.missing = append(r.missing, what)
-	default:
-		r.gap(what, object, a.s)
+// foldFrom is the number of calls with one error from which they are one gap: a
+// GPU that refuses everything should not fill a page.
+const foldFrom = 8
+
+// fold turns the failed calls into gaps.
+func (r *reader) fold() {
+	times := map[status]int{}
+	for _, f := range r.failed {
+		times[f.s]++
 	}
-	var zero T
-	return zero, false
+	said := map[failed]bool{}
+	for _, f := range r.failed {
+		n := times[f.s]
+		if n == 0 || said[f] {
+			continue // in the gap of an earlier one
+		}
+		said[f] = true
+		g := probe.Gap{What: strings.TrimSpace(f.object + " " + f.what), Why: f.function + ": " + f.s.Error() + f.more, Origin: r.origin(f.object)}
+		if n >= foldFrom {
+			times[f.s] = 0
+			object, _, _ := strings.Cut(f.object, " nvlink ")
+			g.What = strings.TrimSpace(object + " facts")
+			g.Why = fmt.Sprintf("%s and %d more calls: %v", f.function, n-1, f.s)
+			g.Origin = r.origin(object)
+		}
+		if f.s.ends() {
+			g.How = howSilent
+		}
+		r.gaps = append(r.gaps, g)
+	}
+	r.failed = nil
 }
 
-// ask returns the answer's value, or the zero value where that means unknown.
-func ask[T any](r *reader, what, object string, a result[T]) T {
-	v, _ := a.known(r, what, object)
+// absent returns the gaps for calls that the recording or the driver lacks, one
+// each for all GPUs.
+func (r *reader) absent() []probe.Gap {
+	var out []probe.Gap
+	for _, a := range []struct {
+		calls    map[string]bool
+		why, how string
+	}{
+		{r.missing, "not recorded: ", "record these calls too"},
+		{r.unknown, "not known to this driver: ", "a newer driver knows them"},
+	} {
+		if len(a.calls) > 0 {
+			out = append(out, probe.Gap{
+				What: "GPU facts", Why: a.why + strings.Join(slices.Sorted(maps.Keys(a.calls)), ", "),
+				How: a.how, Origin: r.origin(""),
+			})
+		}
+	}
+	return out
+}
+
+// known reports success, and notes what the status of anything else means. What
+// the GPU or driver does not support is unknown and no gap; calls that a
+// recording or a driver lacks are gathered.
+func (r *reader) known(what, object, function string, s status) bool {
+	switch s {
+	case success:
+		return true
+	case notSupported, notAsked:
+	case notRecorded:
+		r.missing[what] = true
+	case functionNotFound, argumentVersion, deprecated:
+		r.unknown[what] = true
+	default:
+		r.fail(failed{what: what, object: object, function: function, s: s})
+	}
+	return false
+}
+
+// fail notes a failed call and whether it was the last.
+func (r *reader) fail(f failed) {
+	if f.s.ends() {
+		r.ended = true
+		f.more += "; nothing more was asked of it"
+	}
+	r.failed = append(r.failed, f)
+}
+
+// ask makes a call and returns its value, or the zero value where that means
+// unknown. A GPU that has ended is not asked.
+func ask[T any](r *reader, from asker, object string, c call[T], args ...int) T {
+	v, _ := try(r, from, object, c, args...)
 	return v
 }
 
-// askOpt returns the answer as a fact, if valid takes it.
-func askOpt[T, U any](r *reader, what, object string, a result[T], valid func(T) (probe.Opt[U], error)) probe.Opt[U] {
-	v, ok := a.known(r, what, object)
+func try[T any](r *reader, from asker, object string, c call[T], args ...int) (v T, ok bool) {
+	if r.ended {
+		return v, false
+	}
+	answer, s := answerOf(from, c, args...)
+	if !r.known(c.what, object, c.function, s) {
+		return v, false
+	}
+	return answer, true
+}
+
+// fact is a call's answer, if valid takes it.
+func fact[T, U any](r *reader, from asker, object string, c call[T], valid func(T) (probe.Opt[U], error), args ...int) probe.Opt[U] {
+	v, ok := try(r, from, object, c, args...)
 	if !ok {
+		return probe.Opt[U]{}
+	}
+	return judge(r, object, c.what, c.function, v, success, valid)
+}
+
+// judge is a value that a call answered with a status, if valid takes it.
+func judge[T, U any](r *reader, object, what, function string, v T, s status, valid func(T) (probe.Opt[U], error)) probe.Opt[U] {
+	if !r.known(what, object, function, s) {
 		return probe.Opt[U]{}
 	}
 	out, err := valid(v)
@@ -107,270 +259,262 @@ func askOpt[T, U any](r *reader, what, object string, a result[T], valid func(T)
 	return out
 }
 
-func (r *reader) gpu(index int, d device, count int) probe.GPU {
-	object := fmt.Sprintf("gpu %d", index)
-	g := probe.GPU{
-		Index:       probe.Some(index),
-		UUID:        ask(r, "UUID", object, answer(d.UUID())),
-		Addr:        askOpt(r, "PCI address", object, answer(d.BusID()), busID),
-		Name:        ask(r, "name", object, answer(d.Name())),
-		PState:      askOpt(r, "performance state", object, answer(d.PerformanceState()), pState),
-		Utilization: askOpt(r, "utilization", object, answer(d.Utilization()), percent),
-		Events:      askOpt(r, "clocks event reasons", object, answer(d.EventReasons()), same),
-		Replays:     askOpt(r, "PCIe replay counter", object, answer(d.PCIeReplays()), same),
-		ModuleID:    askOpt(r, "module id", object, answer(d.ModuleID()), natural),
-		Origins:     []probe.Origin{r.origin(object)},
+// gpuReader reads one GPU.
+type gpuReader struct {
+	*reader
+	index  int
+	object string // "gpu 0"
+	dev    device
+	found  bool
+	gpu    probe.GPU
+}
+
+// open reads what concerns this GPU alone. A GPU whose handle is refused is left
+// out: only its index is known, and what the kernel knows of it would stand
+// beside that as a second GPU. The gap says so.
+func (g *gpuReader) open(lib library) {
+	dev, s := lib.open(g.index)
+	if !g.known("handle", g.object, openFunction, s) {
+		return
 	}
-	major, minor, s := d.ComputeCapability()
-	g.CC = askOpt(r, "compute capability", object, answer([2]int{major, minor}, s), capability)
-	pcie := func(generation, width pcieFigure) (l probe.PCIeLink) {
-		if generation != "" {
-			l.Speed = askOpt(r, string(generation), object, answer(d.PCIe(generation)), pcieSpeed)
-		}
-		if width != "" {
-			l.Width = askOpt(r, string(width), object, answer(d.PCIe(width)), pcieWidth)
-		}
-		return l
+	g.dev = dev
+	// Its identity first: it is worth most if the GPU is lost meanwhile.
+	g.gpu = probe.GPU{
+		Index:   probe.Some(g.index),
+		Addr:    fact(g.reader, dev, g.object, busAddress, busID),
+		UUID:    ask(g.reader, dev, g.object, uuid),
+		Origins: []probe.Origin{g.origin(g.object)},
 	}
-	g.Current = pcie(currentGeneration, currentWidth)
-	g.Max = pcie(maxGeneration, maxWidth)
+	// The same as for a refused handle holds for one that is gone already.
+	g.found = !g.ended || g.gpu.UUID != "" || g.gpu.Addr.Known()
+	g.read()
+}
+
+func (g *gpuReader) read() {
+	r, d, at, gpu := g.reader, g.dev, g.object, &g.gpu
+	// Those who wait for other GPUs take from this mode how long is long.
+	gpu.Persistence = fact(r, d, at, persistence, enabled)
+	gpu.Name = ask(r, d, at, productName)
+	gpu.CC = fact(r, d, at, computeCap, capability)
+	gpu.PState = fact(r, d, at, performance, pState)
+	gpu.Utilization = fact(r, d, at, utilization, percent)
+	g.events()
+	gpu.Current = g.pcie(currentGeneration, currentWidth)
+	gpu.Max = g.pcie(maxGeneration, maxWidth)
 	// NVML has no width of the board alone.
-	g.BoardMax = pcie(boardGeneration, "")
-	if m := answer(d.MIGMode()); m.s == notSupported {
+	gpu.BoardMax.Speed = fact(r, d, at, boardGeneration, pcieSpeed)
+	gpu.Replays = fact(r, d, at, pcieReplays, same)
+	gpu.ModuleID = fact(r, d, at, moduleID, natural)
+	gpu.BAR1 = fact(r, d, at, bar1, bytesOf)
+	gpu.ComputeMode = fact(r, d, at, computeModeOf, computeMode).Or("")
+	g.mig()
+	g.memory()
+	g.links()
+	g.fabric()
+	g.figures()
+}
+
+func (g *gpuReader) pcie(generation, width call[int]) probe.PCIeLink {
+	return probe.PCIeLink{
+		Speed: fact(g.reader, g.dev, g.object, generation, pcieSpeed),
+		Width: fact(g.reader, g.dev, g.object, width, pcieWidth),
+	}
+}
+
+// events reads the clocks' event reasons under either of their names.
+func (g *gpuReader) events() {
+	if g.ended {
+		return
+	}
+	v, s := answerOf(g.dev, eventReasons)
+	if s == functionNotFound || s == notRecorded {
+		v, s = answerOf(g.dev, throttleReasons)
+	}
+	g.gpu.Events = judge(g.reader, g.object, eventReasons.what, eventReasons.function, v, s, same)
+}
+
+func (g *gpuReader) mig() {
+	if g.ended {
+		return
+	}
+	v, s := answerOf(g.dev, migModes)
+	if s == notSupported {
 		// A GPU without MIG cannot have it switched on.
-		g.MIG = probe.Some(false)
-	} else {
-		g.MIG = askOpt(r, "MIG mode", object, m, migMode)
+		g.gpu.MIG = probe.Some(false)
+		return
 	}
-	if f, ok := answer(d.Fabric()).known(r, "fabric state", object); ok {
-		g.Fabric = r.fabric(object, f)
+	g.gpu.MIG = judge(g.reader, g.object, migModes.what, migModes.function, v, s, migMode)
+}
+
+// memory reads what the GPU's memory protection has caught.
+func (g *gpuReader) memory() {
+	const corrected, uncorrected, volatile, aggregate = 0, 1, 0, 1
+	var e probe.ECC
+	if modes, ok := try(g.reader, g.dev, g.object, eccModes); ok {
+		e.Enabled = judge(g.reader, g.object, eccModes.what, eccModes.function, modes[0], success, enabled)
+		if modes[1] != modes[0] {
+			e.Pending = judge(g.reader, g.object, eccModes.what, eccModes.function, modes[1], success, enabled)
+		}
 	}
-	g.NVLinks = r.links(object, d)
-	g.Peers = r.peers(index, object, d, count)
-	return g
+	for _, c := range []struct {
+		total         *probe.Opt[uint64]
+		kind, counter int
+	}{
+		{&e.VolatileCorrected, corrected, volatile},
+		{&e.VolatileUncorrected, uncorrected, volatile},
+		{&e.AggregateCorrected, corrected, aggregate},
+		{&e.AggregateUncorrected, uncorrected, aggregate},
+	} {
+		*c.total = fact(g.reader, g.dev, g.object, eccErrors, same, c.kind, c.counter)
+	}
+	if e != (probe.ECC{}) {
+		g.gpu.ECC = &e
+	}
+	if rows, ok := try(g.reader, g.dev, g.object, remappedRows); ok {
+		if slices.Min(rows) < 0 {
+			g.gap(remappedRows.what, g.object, fmt.Errorf("%v: negative", rows))
+			return
+		}
+		g.gpu.Remapped = &probe.RemappedRows{Corrected: rows[0], Uncorrected: rows[1], Pending: rows[2] != 0, Failure: rows[3] != 0}
+	}
 }
 
 // links walks a GPU's NVLinks. NVML has no count for them: the first link that
 // is not supported, or no valid argument, is the end, and on link 0 "not
 // supported" says that the GPU has none. A state that could not be read would
-// make the list look shorter than it is, so then the whole list is unknown.
-func (r *reader) links(object string, d device) probe.Opt[[]probe.NVLink] {
+// make the list look shorter than it is, so then the whole list is unknown. All
+// states come before any detail, so that a GPU lost between them keeps them.
+func (g *gpuReader) links() {
 	links := []probe.NVLink{}
 	for i := range maxLinks {
-		at := fmt.Sprintf("%s nvlink %d", object, i)
-		state, s := d.LinkState(i)
+		if g.ended {
+			return
+		}
+		at := g.link(i)
+		n, s := answerOf(g.dev, linkStateOf, i)
 		if s == notSupported || s == invalidArgument && i > 0 {
 			break
 		}
-		if s == notRecorded && i == 0 {
-			r.missing = append(r.missing, "NVLink state")
-			return probe.Opt[[]probe.NVLink]{}
+		if i == 0 && (s == notRecorded || s == functionNotFound) {
+			g.known("NVLink state", at, linkStateOf.function, s)
+			return
 		}
+		const unknown = "; so the GPU's links are unknown"
 		if s != success {
-			r.gap("state", at, fmt.Errorf("%w; so the GPU's links are unknown", s))
-			return probe.Opt[[]probe.NVLink]{}
+			g.fail(failed{what: linkStateOf.what, object: at, function: linkStateOf.function, s: s, more: unknown})
+			return
 		}
-		l := probe.NVLink{Link: i}
-		var err error
-		if l.State, err = linkState(state); err != nil {
-			r.gap("state", at, fmt.Errorf("%w; so the GPU's links are unknown", err))
-			return probe.Opt[[]probe.NVLink]{}
+		state, err := linkState(n)
+		if err != nil {
+			g.gap(linkStateOf.what, at, fmt.Errorf("%w%s", err, unknown))
+			return
 		}
-		l.Generation = askOpt(r, "NVLink version", at, answer(d.LinkVersion(i)), linkGeneration)
-		l.RemoteKind = askOpt(r, "NVLink remote device type", at, answer(d.LinkRemoteType(i)), remoteKind).Or("")
-		l.Remote = askOpt(r, "NVLink remote PCI address", at, answer(d.LinkRemoteBusID(i)), remoteBusID)
-		links = append(links, l)
+		links = append(links, probe.NVLink{Link: i, State: state})
 	}
-	return probe.Some(links)
+	counts := make([]linkCounts, len(links))
+	for i := range links {
+		g.linkFacts(&links[i])
+		counts[i] = g.linkCounts(&links[i])
+	}
+	g.gpu.NVLinks = probe.Some(links)
+	g.gpu.LinkCounts = columns(counts)
 }
 
-// peers reads the driver's P2P status towards every other GPU.
-func (r *reader) peers(index int, object string, d device, count int) []probe.PeerAccess {
-	var out []probe.PeerAccess
-	for peer := range count {
-		if peer == index {
+func (g *gpuReader) link(i int) string { return fmt.Sprintf("%s nvlink %d", g.object, i) }
+
+func (g *gpuReader) linkFacts(l *probe.NVLink) {
+	d, at, i := g.linkAsker(l), g.link(l.Link), l.Link
+	l.Generation = fact(g.reader, d, at, linkVersion, linkGeneration, i)
+	l.RemoteKind = fact(g.reader, d, at, linkRemote, remoteKind, i).Or("")
+	l.Remote = fact(g.reader, d, at, linkRemoteAt, remoteBusID, i)
+	caps := 0
+	for c := range linkCaps {
+		v, ok := try(g.reader, d, at, linkCapability, i, c)
+		if !ok {
+			return // a part of the bits would read as the rest being off
+		}
+		if v != 0 {
+			caps |= 1 << c
+		}
+	}
+	l.Caps = probe.Some(caps)
+}
+
+// linkAsker returns what to ask about a link. Of one that is down, a driver
+// calls some questions invalid; there is no answer then, and nothing is amiss.
+func (g *gpuReader) linkAsker(l *probe.NVLink) asker {
+	if l.State == probe.LinkDown {
+		return downLink{g.dev}
+	}
+	return g.dev
+}
+
+type downLink struct{ asker }
+
+func (d downLink) ask(q question) (any, status) {
+	v, s := d.asker.ask(q)
+	if s == invalidArgument {
+		s = notSupported
+	}
+	return v, s
+}
+
+// peers reads the driver's P2P status towards every other GPU that can be asked.
+func (g *gpuReader) peers(there []bool) {
+	for peer := range there {
+		if peer == g.index || !there[peer] {
 			continue
 		}
 		for c, name := range p2pCapabilities() {
-			what := fmt.Sprintf("P2P %s towards gpu %d", name, peer)
-			a := answer(d.P2P(peer, c))
-			if a.s == notRecorded {
-				what = "P2P status"
+			n, s := answerOf(g.dev, p2pStatusOf, peer, c)
+			if s == noAnswer || s.ends() {
+				// Which of the two is gone is not said, so the next pair is tried;
+				// after a silence this GPU's line is taken.
+				g.failed = append(g.failed, failed{
+					what: fmt.Sprintf("P2P towards gpu %d", peer), object: g.object, function: p2pStatusOf.function, s: s,
+					more: "; one of the two does not answer",
+				})
+				if s == noAnswer {
+					return
+				}
+				break
 			}
-			if status := askOpt(r, what, object, a, p2pStatus).Or(""); status != "" {
-				out = append(out, probe.PeerAccess{GPU: peer, Capability: name, Status: status})
+			what := fmt.Sprintf("P2P %s towards gpu %d", name, peer)
+			if s == notRecorded || s == functionNotFound {
+				what = p2pStatusOf.what
+			}
+			if status := judge(g.reader, g.object, what, p2pStatusOf.function, n, s, p2pStatus).Or(""); status != "" {
+				g.gpu.Peers = append(g.gpu.Peers, probe.PeerAccess{GPU: peer, Capability: name, Status: status})
 			}
 		}
 	}
-	return out
 }
 
-func (r *reader) fabric(object string, f fabricInfo) *probe.Fabric {
-	state, err := fabricState(f.state)
-	if err != nil {
-		r.gap("fabric state", object, err)
-		return nil
+func (g *gpuReader) fabric() {
+	if g.ended {
+		return
 	}
+	f, s := answerOf(g.dev, fabricV)
+	if s == notRecorded || s == notAsked {
+		f, s = answerOf(g.dev, fabricList)
+	}
+	if !g.known(fabricV.what, g.object, fabricV.function, s) {
+		return
+	}
+	state, ok := judge(g.reader, g.object, fabricV.what, fabricV.function, f.state, success, fabricState).Get()
+	if !ok {
+		return
+	}
+	g.gpu.Fabric = &probe.Fabric{State: state}
 	if f.state == fabricNotSupported {
 		// The other members say nothing then.
-		return &probe.Fabric{State: state}
+		return
 	}
-	return &probe.Fabric{
+	g.gpu.Fabric = &probe.Fabric{
 		State: state, Status: probe.Some(f.status), ClusterUUID: f.cluster,
 		CliqueID: f.clique, HealthMask: f.health,
 	}
-}
-
-// The rest turns NVML's numbers into the inventory's words. Enumerations are
-// those of nvml.h (NVIDIA/go-nvml gen/nvml/nvml.h, driver 580).
-
-func same[T any](v T) (probe.Opt[T], error) { return probe.Some(v), nil }
-
-func natural(n int) (probe.Opt[int], error) {
-	if n < 0 {
-		return probe.Opt[int]{}, fmt.Errorf("%d: negative", n)
+	if n, ok := f.summary.Get(); ok {
+		g.gpu.Fabric.Health = judge(g.reader, g.object, fabricV.what, fabricV.function, n, success, fabricHealth).Or("")
 	}
-	return probe.Some(n), nil
-}
-
-func percent(n int) (probe.Opt[int], error) {
-	if n < 0 || n > 100 {
-		return probe.Opt[int]{}, fmt.Errorf("%d: no percentage", n)
-	}
-	return probe.Some(n), nil
-}
-
-// pState takes P0 to P15; 32 is NVML_PSTATE_UNKNOWN.
-func pState(n int) (probe.Opt[int], error) {
-	switch {
-	case n == 32:
-		return probe.Opt[int]{}, nil
-	case n < 0 || n > 15:
-		return probe.Opt[int]{}, fmt.Errorf("performance state %d: none of P0 to P15", n)
-	}
-	return probe.Some(n), nil
-}
-
-func capability(cc [2]int) (probe.Opt[int], error) {
-	if cc[0] < 1 || cc[0] > 99 || cc[1] < 0 || cc[1] > 9 {
-		return probe.Opt[int]{}, fmt.Errorf("compute capability %d.%d: out of range", cc[0], cc[1])
-	}
-	return probe.Some(cc[0]*10 + cc[1]), nil
-}
-
-func pcieSpeed(generation int) (probe.Opt[probe.PCIeSpeed], error) {
-	if generation == 0 {
-		return probe.Opt[probe.PCIeSpeed]{}, nil
-	}
-	s, ok := probe.PCIeSpeedOfGen(generation)
-	if !ok {
-		return probe.Opt[probe.PCIeSpeed]{}, fmt.Errorf("PCIe generation %d: unknown", generation)
-	}
-	return probe.Some(s), nil
-}
-
-func pcieWidth(n int) (probe.Opt[int], error) {
-	switch {
-	case n == 0:
-		return probe.Opt[int]{}, nil
-	case !slices.Contains([]int{1, 2, 4, 8, 12, 16, 32}, n):
-		return probe.Opt[int]{}, fmt.Errorf("PCIe width %d: none of x1 to x32", n)
-	}
-	return probe.Some(n), nil
-}
-
-func migMode(current int) (probe.Opt[bool], error) {
-	if current != 0 && current != 1 {
-		return probe.Opt[bool]{}, fmt.Errorf("MIG mode %d: neither off nor on", current)
-	}
-	return probe.Some(current == 1), nil
-}
-
-func busID(s string) (probe.Opt[probe.BDF], error) {
-	b, err := probe.ParseBDF(s)
-	if err != nil {
-		return probe.Opt[probe.BDF]{}, err
-	}
-	return probe.Some(b), nil
-}
-
-// remoteBusID reads the address at the other end of a link. A hypervisor that
-// hides it answers FFFFFFFF:FF:FF.0, in the older field FFFFFFF:FF:FF.0.
-func remoteBusID(s string) (probe.Opt[probe.BDF], error) {
-	if s == "" || strings.HasPrefix(strings.ToUpper(s), "FFFFFFF") {
-		return probe.Opt[probe.BDF]{}, nil
-	}
-	return busID(s)
-}
-
-// linkState reads nvmlEnableState_t; 2 is a link that sleeps to save power
-// (NVML_NVLINK_STATE_SLEEP) and wakes for traffic.
-func linkState(n int) (string, error) {
-	switch n {
-	case 0:
-		return probe.LinkDown, nil
-	case 1, 2:
-		return probe.LinkUp, nil
-	}
-	return "", fmt.Errorf("NVLink state %d: neither down nor up", n)
-}
-
-// linkGeneration reads NVML_NVLINK_VERSION_*, which count versions, not
-// generations: 1=1.0, 2=2.0, 3=2.2, 4=3.0, 5=3.1, 6=4.0, 7=5.0, 8=6.0.
-func linkGeneration(version int) (probe.Opt[int], error) {
-	generations := []int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
-	switch {
-	case version == 0: // NVML_NVLINK_VERSION_INVALID
-		return probe.Opt[int]{}, nil
-	case version < 0 || version >= len(generations):
-		return probe.Opt[int]{}, fmt.Errorf("NVLink version %d: newer than this program", version)
-	}
-	return probe.Some(generations[version]), nil
-}
-
-// remoteKind reads NVML_NVLINK_DEVICE_TYPE_*: GPU, IBM NPU (the CPU's side of a
-// POWER9), switch, unknown.
-func remoteKind(n int) (probe.Opt[string], error) {
-	switch n {
-	case 0:
-		return probe.Some(probe.RemoteGPU), nil
-	case 1:
-		return probe.Some(probe.RemoteCPU), nil
-	case 2:
-		return probe.Some(probe.RemoteSwitch), nil
-	case 255:
-		return probe.Opt[string]{}, nil
-	}
-	return probe.Opt[string]{}, fmt.Errorf("NVLink remote device type %d: unknown", n)
-}
-
-// fabricNotSupported is NVML_GPU_FABRIC_STATE_NOT_SUPPORTED.
-const fabricNotSupported = 0
-
-// fabricState reads NVML_GPU_FABRIC_STATE_*.
-func fabricState(n int) (string, error) {
-	states := []string{fabricNotSupported: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
-	if n < 0 || n >= len(states) {
-		return "", fmt.Errorf("fabric state %d: unknown", n)
-	}
-	return states[n], nil
-}
-
-// p2pCapabilities names NVML_P2P_CAPS_INDEX_* by place; the last one was called
-// PROP before it was called PCI.
-func p2pCapabilities() []string { return []string{"read", "write", "nvlink", "atomics", "pci"} }
-
-// p2pStatus reads NVML_P2P_STATUS_*.
-func p2pStatus(n int) (probe.Opt[string], error) {
-	reasons := []string{
-		"ok", "chipset not supported", "GPU not supported", "IOH topology not supported",
-		"disabled by registry key", "not supported",
-	}
-	switch {
-	case n == 6: // NVML_P2P_STATUS_UNKNOWN
-		return probe.Opt[string]{}, nil
-	case n < 0 || n >= len(reasons):
-		return probe.Opt[string]{}, errors.New("P2P status out of range")
-	}
-	return probe.Some(reasons[n]), nil
 }

@@ -2,7 +2,6 @@ package nvml
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -11,14 +10,17 @@ import (
 
 // Replay reads a recording of NVML calls: a JSON object
 //
+//	recording      the form, 1 or 2; without it 1
 //	driver, nvml   versions, text
-//	gpus           one object for each GPU in the order of NVML's indices
+//	gpus           one object for each GPU in the order of NVML's indices, or
+//	               {"error", "code"} for one whose handle was refused
 //
 // A GPU's object holds, by the name of the call, its answer or
 // {"error": text, "code": number}: nvmlDeviceGetPciInfo (busId),
 // nvmlDeviceGetCudaComputeCapability [major, minor], nvmlDeviceGetMigMode
 // [current, pending], nvmlDeviceGetUtilizationRates {gpu}, and plain numbers for
 // the PCIe link, performance state, event reasons, replay counter and module id.
+// Code -2, which is not NVML's, says that the call did not return in time.
 // Further:
 //
 //	name           nvmlDeviceGetName
@@ -30,8 +32,24 @@ import (
 //	               machine, as far as four numbers of which three are 0 allow.
 //	p2p            {"PEER/CAPABILITY": status}, numbers of nvmlDeviceGetP2PStatus
 //
-// Keys that are not read (counters, field values, topo, caps, err) are ignored.
-// The error names the place of what is no such recording.
+// The second form, which [Record] writes, adds
+//
+//	nvmlSystemGetConfComputeState  [environment, ccFeature, devToolsMode], beside gpus
+//	nvmlDeviceGetCount             beside gpus, where it failed
+//	nvmlDeviceGetPersistenceMode, nvmlDeviceGetComputeMode  numbers
+//	nvmlDeviceGetBAR1MemoryInfo    {bar1Total}, bytes
+//	nvmlDeviceGetEccMode           [current, pending]
+//	nvmlDeviceGetTotalEccErrors    {"ERROR TYPE/COUNTER TYPE": count}
+//	nvmlDeviceGetRemappedRows      [corrected, uncorrected, pending, failure]
+//	nvmlDeviceGetGpuFabricInfoV    {state, status, cliqueId, clusterUuid, healthMask, healthSummary}
+//	nvmlDeviceGetFieldValues       {"FIELD/SCOPE": number}
+//	nvmlDeviceGetNvLinkCapability, nvmlDeviceGetNvLinkErrorCounter
+//	                               in a link, {"CAPABILITY": 0 or 1}, {"COUNTER": count}
+//
+// Other keys are ignored, and in the first form those of the second too: some of
+// its recordings hold other things under these names. What they add is then
+// unknown without a gap, as with every source that has no place for it. The
+// error names the place of what is no such recording.
 func Replay(name string, text []byte) (*probe.Inventory, error) {
 	doc, root, err := parseJSON(name, text)
 	if err != nil {
@@ -52,89 +70,101 @@ func Replay(name string, text []byte) (*probe.Inventory, error) {
 	return inv, nil
 }
 
+// lastForm is the newest form of recording that is read, and the one written.
+const lastForm = 2
+
+// answers are the recorded answers of one object.
+type answers struct {
+	form   int
+	calls  map[question]answer
+	values map[field]fieldAnswer
+}
+
+type answer struct {
+	value any
+	s     status
+}
+
+func (a *answers) ask(q question) (any, status) {
+	if r, ok := a.calls[q]; ok {
+		return r.value, r.s
+	}
+	return nil, a.lacks(q.function)
+}
+
+func (a *answers) fields(ids []field) []fieldAnswer {
+	out := make([]fieldAnswer, len(ids))
+	for i, id := range ids {
+		r, ok := a.values[id]
+		if !ok {
+			r.s = a.lacks(fieldsFunction)
+		}
+		out[i] = r
+	}
+	return out
+}
+
+// lacks says why an answer is not there.
+func (a *answers) lacks(function string) status {
+	if a.form < 2 && addedLater(function) {
+		return notAsked
+	}
+	return notRecorded
+}
+
+// addedLater reports a call that the first form has no place for.
+func addedLater(function string) bool {
+	if function == fieldsFunction {
+		return true
+	}
+	for _, list := range [][]anyCall{systemCalls(), gpuCalls(), linkPairCalls(), pairCalls()} {
+		for _, c := range list {
+			if c.name() == function {
+				return c.form() > 1
+			}
+		}
+	}
+	return false
+}
+
 // recording answers calls from a document whose shape was checked.
 type recording struct {
-	driver, nvml recorded[string]
-	gpus         []device
+	answers
+	gpus []recordedGPU
 }
 
-func (r *recording) DriverVersion() (string, status) { return r.driver.get() }
-func (r *recording) NVMLVersion() (string, status)   { return r.nvml.get() }
-func (r *recording) Devices() []device               { return r.gpus }
-
-// recorded is the answer of one call; the zero value was not recorded.
-type recorded[T any] struct {
-	value T
-	s     status
-	is    bool
-}
-
-func (r recorded[T]) get() (T, status) {
-	if !r.is {
-		return r.value, notRecorded
-	}
-	return r.value, r.s
-}
-
-// recordedGPU answers the calls of one GPU.
 type recordedGPU struct {
-	name, uuid, bus                   recorded[string]
-	cc, mig                           recorded[[]int]
-	pstate, utilization, module       recorded[int]
-	events, replays                   recorded[uint64]
-	pcie                              map[pcieFigure]recorded[int]
-	fabric                            recorded[fabricInfo]
-	linkState, linkVersion, linkRType map[int]recorded[int]
-	linkBus                           map[int]recorded[string]
-	p2p                               map[[2]int]recorded[int]
+	answers
+	s status // of the handle
 }
 
-func (g *recordedGPU) Name() (string, status)          { return g.name.get() }
-func (g *recordedGPU) UUID() (string, status)          { return g.uuid.get() }
-func (g *recordedGPU) BusID() (string, status)         { return g.bus.get() }
-func (g *recordedGPU) PerformanceState() (int, status) { return g.pstate.get() }
-func (g *recordedGPU) Utilization() (int, status)      { return g.utilization.get() }
-func (g *recordedGPU) EventReasons() (uint64, status)  { return g.events.get() }
-func (g *recordedGPU) PCIe(f pcieFigure) (int, status) { return g.pcie[f].get() }
-func (g *recordedGPU) PCIeReplays() (uint64, status)   { return g.replays.get() }
-func (g *recordedGPU) ModuleID() (int, status)         { return g.module.get() }
-func (g *recordedGPU) Fabric() (fabricInfo, status)    { return g.fabric.get() }
-func (g *recordedGPU) LinkState(i int) (int, status)   { return g.linkState[i].get() }
-func (g *recordedGPU) LinkVersion(i int) (int, status) { return g.linkVersion[i].get() }
-func (g *recordedGPU) LinkRemoteType(i int) (int, status) {
-	return g.linkRType[i].get()
-}
-func (g *recordedGPU) LinkRemoteBusID(i int) (string, status) { return g.linkBus[i].get() }
-func (g *recordedGPU) P2P(peer, capability int) (int, status) {
-	return g.p2p[[2]int{peer, capability}].get()
-}
-
-func (g *recordedGPU) ComputeCapability() (major, minor int, s status) {
-	v, s := g.cc.get()
-	if s != success {
-		return 0, 0, s
+// ask counts the GPUs itself unless counting failed.
+func (r *recording) ask(q question) (any, status) {
+	v, s := r.answers.ask(q)
+	if q.function == deviceCount.function && (s == success || s == notRecorded || s == notAsked) {
+		return len(r.gpus), success
 	}
-	return v[0], v[1], s
+	return v, s
 }
 
-func (g *recordedGPU) MIGMode() (int, status) {
-	v, s := g.mig.get()
-	if s != success {
-		return 0, s
+func (r *recording) open(i int) (device, status) {
+	if i < 0 || i >= len(r.gpus) {
+		return nil, invalidArgument
 	}
-	return v[0], s
+	return &r.gpus[i], r.gpus[i].s
 }
 
 // builder checks the shape of a recording and keeps the first fault in the order
 // of the text.
 type builder struct {
-	doc *document
-	err error
-	at  int // offset of the fault
+	doc  *document
+	form int
+	err  error
+	at   int // offset of the fault
 }
 
 func newRecording(doc *document, root *value) (*recording, error) {
-	b := &builder{doc: doc}
+	b := &builder{doc: doc, form: 1}
 	if root.kind != '{' {
 		return nil, doc.errorf(root.offset, "a recording is an object")
 	}
@@ -146,14 +176,26 @@ func newRecording(doc *document, root *value) (*recording, error) {
 		}
 		return nil, doc.errorf(at.offset, "no list of gpus: this is no recording of NVML calls")
 	}
+	if f := root.object["recording"]; f != nil {
+		n, ok := f.integer()
+		if !ok || n < 1 || n > lastForm {
+			return nil, doc.errorf(f.offset, "recording: want a form from 1 to %d; a newer one needs a newer program", lastForm)
+		}
+		b.form = n
+	}
 	if len(gpus.array) > maxGPUs {
 		return nil, doc.errorf(gpus.offset, "%d GPUs, at most %d are believed", len(gpus.array), maxGPUs)
 	}
-	rec := &recording{driver: take(b, root, "driver", oneLine), nvml: take(b, root, "nvml", oneLine)}
+	rec := &recording{answers: b.answers()}
+	b.take(rec.calls, root, systemCalls(), question{})
 	for _, g := range gpus.array {
 		rec.gpus = append(rec.gpus, b.gpu(g))
 	}
 	return rec, b.err
+}
+
+func (b *builder) answers() answers {
+	return answers{form: b.form, calls: map[question]answer{}, values: map[field]fieldAnswer{}}
 }
 
 func (b *builder) fail(v *value, format string, args ...any) {
@@ -163,56 +205,67 @@ func (b *builder) fail(v *value, format string, args ...any) {
 	}
 }
 
-// take reads the answer that an object holds under key. as returns what the
-// answer should have been when it is something else.
-func take[T any](b *builder, object *value, key string, as func(*value) (T, string)) recorded[T] {
-	v := object.object[key]
-	if v == nil {
-		return recorded[T]{}
+// take reads the answers that an object holds to calls with the given arguments.
+func (b *builder) take(into map[question]answer, object *value, calls []anyCall, args question) {
+	for _, c := range calls {
+		v := object.object[c.place()]
+		if v == nil || c.form() > b.form {
+			continue
+		}
+		args.function = c.name()
+		into[args] = b.answer(v, c.place(), c)
 	}
+}
+
+func (b *builder) answer(v *value, key string, c anyCall) answer {
 	if s, ok := v.failed(); ok {
-		return recorded[T]{s: s, is: true}
+		return answer{s: s}
 	}
-	out, want := as(v)
+	out, want := c.parse(v)
 	if want != "" {
 		b.fail(v, "%s: want %s or {\"error\", \"code\"}", key, want)
 	}
-	return recorded[T]{value: out, is: true}
+	return answer{value: out}
 }
 
-func (b *builder) gpu(v *value) device {
-	g := &recordedGPU{
-		pcie:        map[pcieFigure]recorded[int]{},
-		linkState:   map[int]recorded[int]{},
-		linkVersion: map[int]recorded[int]{},
-		linkRType:   map[int]recorded[int]{},
-		linkBus:     map[int]recorded[string]{},
-		p2p:         map[[2]int]recorded[int]{},
-	}
+func (b *builder) gpu(v *value) recordedGPU {
+	g := recordedGPU{answers: b.answers()}
 	if v.kind != '{' {
 		b.fail(v, "a GPU is an object")
 		return g
 	}
-	const get = "nvmlDeviceGet"
-	g.name = take(b, v, "name", oneLine)
-	g.uuid = take(b, v, get+"UUID", oneLine)
-	g.bus = take(b, v, get+"PciInfo", busIDMember)
-	g.cc = take(b, v, get+"CudaComputeCapability", pair)
-	g.mig = take(b, v, get+"MigMode", pair)
-	g.pstate = take(b, v, get+"PerformanceState", number)
-	g.utilization = take(b, v, get+"UtilizationRates", gpuMember)
-	g.events = take(b, v, get+"CurrentClocksEventReasons", count)
-	if !g.events.is { // before driver 535
-		g.events = take(b, v, get+"CurrentClocksThrottleReasons", count)
+	if s, ok := v.failed(); ok {
+		g.s = s
+		return g
 	}
-	g.replays = take(b, v, get+"PcieReplayCounter", count)
-	g.module = take(b, v, get+"ModuleId", number)
-	for _, f := range []pcieFigure{currentGeneration, maxGeneration, boardGeneration, currentWidth, maxWidth} {
-		g.pcie[f] = take(b, v, get+string(f), number)
+	b.take(g.calls, v, gpuCalls(), question{})
+	b.links(&g, v.object["links"])
+	for _, c := range pairCalls() {
+		table := v.object[c.place()]
+		if table == nil || c.form() > b.form {
+			continue
+		}
+		first, second := "FIRST", "SECOND"
+		if c.name() == p2pStatusOf.function {
+			first, second = "PEER", "CAPABILITY"
+		}
+		b.pairs(table, c.place(), first, second, func(x, y int, v *value, key string) {
+			g.calls[question{c.name(), x, y}] = b.answer(v, key, c)
+		})
 	}
-	g.fabric = take(b, v, "fabric_state", fabricMembers)
-	b.links(g, v.object["links"])
-	b.peers(g, v.object["p2p"])
+	if table := v.object[fieldsFunction]; table != nil && b.form > 1 {
+		b.pairs(table, fieldsFunction, "FIELD", "SCOPE", func(id, scope int, v *value, key string) {
+			a := fieldAnswer{}
+			if s, ok := v.failed(); ok {
+				a.s = s
+			} else if n, want := count(v); want != "" {
+				b.fail(v, "%s: want %s or {\"error\", \"code\"}", key, want)
+			} else {
+				a.value = n
+			}
+			g.values[field{id, scope}] = a
+		})
+	}
 	return g
 }
 
@@ -224,6 +277,7 @@ func (b *builder) links(g *recordedGPU, list *value) {
 		b.fail(list, "links: want a list")
 		return
 	}
+	seen := map[int]bool{}
 	for _, l := range list.array {
 		if l.kind != '{' || l.object["l"] == nil {
 			b.fail(l, "links: want objects with the link's number l")
@@ -234,106 +288,56 @@ func (b *builder) links(g *recordedGPU, list *value) {
 			b.fail(l.object["l"], "l: want a link number up to %d", maxLinks)
 			return
 		}
-		if g.linkState[n].is {
+		if seen[n] {
 			b.fail(l, "link %d appears twice", n)
 			return
 		}
-		const get = "nvmlDeviceGetNvLink"
-		g.linkState[n] = take(b, l, get+"State", number)
-		if !g.linkState[n].is {
-			b.fail(l, "link %d has no %sState", n, get)
+		seen[n] = true
+		if l.object[linkStateOf.function] == nil {
+			b.fail(l, "link %d has no %s", n, linkStateOf.function)
 		}
-		g.linkVersion[n] = take(b, l, get+"Version", number)
-		g.linkRType[n] = take(b, l, get+"RemoteDeviceType", number)
-		g.linkBus[n] = take(b, l, get+"RemotePciInfo", busIDMember)
+		b.take(g.calls, l, linkCalls(), question{a: n})
+		for _, c := range linkPairCalls() {
+			table := l.object[c.place()]
+			if table == nil || c.form() > b.form {
+				continue
+			}
+			if table.kind != '{' {
+				b.fail(table, "%s: want an object", c.place())
+				continue
+			}
+			for key, v := range table.object {
+				i, ok := ordinal(key)
+				if !ok {
+					b.fail(v, "%s: key %.40q is no number", c.place(), key)
+					continue
+				}
+				g.calls[question{c.name(), n, i}] = b.answer(v, key, c)
+			}
+		}
 	}
 }
 
-func (b *builder) peers(g *recordedGPU, table *value) {
-	if table == nil {
-		return
-	}
+// pairs walks {"A/B": answer}.
+func (b *builder) pairs(table *value, name, first, second string, each func(x, y int, v *value, key string)) {
 	if table.kind != '{' {
-		b.fail(table, "p2p: want an object")
+		b.fail(table, "%s: want an object", name)
 		return
 	}
 	for key, v := range table.object {
-		first, second, ok := strings.Cut(key, "/")
-		peer, err1 := strconv.Atoi(first)
-		c, err2 := strconv.Atoi(second)
-		if !ok || err1 != nil || err2 != nil || peer < 0 || c < 0 {
-			b.fail(v, "p2p: key %.40q is no PEER/CAPABILITY", key)
+		one, two, _ := strings.Cut(key, "/")
+		x, ok1 := ordinal(one)
+		y, ok2 := ordinal(two)
+		if !ok1 || !ok2 {
+			b.fail(v, "%s: key %.40q is no %s/%s", name, key, first, second)
 			continue
 		}
-		g.p2p[[2]int{peer, c}] = take(b, table, key, number)
+		each(x, y, v, key)
 	}
 }
 
-// The shapes of answers. Each returns what it wants when it got something else.
-
-func oneLine(v *value) (string, string) {
-	s, ok := v.text()
-	if !ok || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(s) > 256 {
-		return "", "a line of text"
-	}
-	return s, ""
-}
-
-func number(v *value) (int, string) {
-	if n, ok := v.integer(); ok {
-		return n, ""
-	}
-	return 0, "a whole number"
-}
-
-func count(v *value) (uint64, string) {
-	if n, ok := v.unsigned(); ok {
-		return n, ""
-	}
-	return 0, "a count"
-}
-
-func pair(v *value) ([]int, string) {
-	if l, ok := v.integers(); ok && len(l) == 2 {
-		return l, ""
-	}
-	return []int{0, 0}, "two whole numbers"
-}
-
-func busIDMember(v *value) (string, string) {
-	if v.kind == '{' && v.object["busId"] != nil {
-		if s, want := oneLine(v.object["busId"]); want == "" {
-			return s, ""
-		}
-	}
-	return "", "an object with busId"
-}
-
-// gpuMember reads {"gpu": percent, "memory": percent}.
-func gpuMember(v *value) (int, string) {
-	if v.kind == '{' && v.object["gpu"] != nil {
-		if n, ok := v.object["gpu"].integer(); ok {
-			return n, ""
-		}
-	}
-	return 0, "an object with gpu"
-}
-
-func fabricMembers(v *value) (fabricInfo, string) {
-	l, ok := v.integers()
-	if !ok || len(l) < 2 {
-		return fabricInfo{}, "a list of state, status, clique id, health mask"
-	}
-	f := fabricInfo{state: l[0], status: l[1]}
-	for i, p := range []*probe.Opt[uint32]{&f.clique, &f.health} {
-		if len(l) <= 2+i {
-			break
-		}
-		n := l[2+i]
-		if n < 0 || n > math.MaxUint32 {
-			return f, "unsigned 32-bit numbers for clique id and health mask"
-		}
-		*p = probe.Some(uint32(n))
-	}
-	return f, ""
+// ordinal reads a number in the one way in which the recorder writes it.
+func ordinal(s string) (int, bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 0 && strconv.Itoa(n) == s
 }

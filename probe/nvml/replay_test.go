@@ -129,10 +129,10 @@ func TestLinkEnds(t *testing.T) {
 		{"end by argument", []string{link(0, "1"), link(1, "0"), link(2, fail(2))}, "up down", ""},
 		{"end by support", []string{link(0, "1"), link(1, fail(3))}, "up", ""},
 		{"a sleeping link is up", []string{link(0, "2"), link(1, fail(2))}, "up", ""},
-		{"bad argument on the first", []string{link(0, fail(2))}, "unknown", "gpu 0 nvlink 0 state: NVML code 2, invalid argument"},
-		{"lost GPU", []string{link(0, "1"), link(1, fail(15)), link(2, fail(2))}, "unknown", "gpu 0 nvlink 1 state: NVML code 15, GPU is lost"},
-		{"cut off", []string{link(0, "1")}, "unknown", "gpu 0 nvlink 1 state: the call was not recorded"},
-		{"a hole", []string{link(0, "1"), link(2, fail(2))}, "unknown", "gpu 0 nvlink 1 state: the call was not recorded"},
+		{"bad argument on the first", []string{link(0, fail(2))}, "unknown", "gpu 0 nvlink 0 state: nvmlDeviceGetNvLinkState: NVML code 2, invalid argument"},
+		{"lost GPU", []string{link(0, "1"), link(1, fail(15)), link(2, fail(2))}, "unknown", "gpu 0 nvlink 1 state: nvmlDeviceGetNvLinkState: NVML code 15, GPU is lost"},
+		{"cut off", []string{link(0, "1")}, "unknown", "gpu 0 nvlink 1 state: nvmlDeviceGetNvLinkState: the call was not recorded"},
+		{"a hole", []string{link(0, "1"), link(2, fail(2))}, "unknown", "gpu 0 nvlink 1 state: nvmlDeviceGetNvLinkState: the call was not recorded"},
 		{"odd state", []string{link(0, "7"), link(1, fail(2))}, "unknown", "NVLink state 7"},
 		{"none recorded", nil, "unknown", ""},
 	} {
@@ -218,7 +218,7 @@ func TestFacts(t *testing.T) {
 	g, gaps = one(t, `"nvmlDeviceGetMigMode": [4, 0], "nvmlDeviceGetPerformanceState": 16, "nvmlDeviceGetCurrPcieLinkWidth": 3, "nvmlDeviceGetCurrPcieLinkGeneration": 9,
 		"nvmlDeviceGetCudaComputeCapability": [0, 77], "nvmlDeviceGetPciInfo": {"busId": "x"}, "nvmlDeviceGetModuleId": -1, "fabric_state": [9, 0],
 		"nvmlDeviceGetUtilizationRates": {"gpu": 101}, "name": {"error": "Unknown Error", "code": 999}`)
-	for _, part := range []string{"MIG mode 4", "performance state 16", "PCIe width 3", "PCIe generation 9", "compute capability 0.77", "PCI address", "module id", "fabric state 9", "utilization", "name: NVML code 999, unknown error"} {
+	for _, part := range []string{"MIG mode 4", "performance state 16", "PCIe width 3", "PCIe generation 9", "compute capability 0.77", "PCI address", "module id", "fabric state 9", "utilization", "name: nvmlDeviceGetName: NVML code 999, unknown error"} {
 		if !strings.Contains(why(gaps), part) {
 			t.Errorf("no gap %q in %q", part, why(gaps))
 		}
@@ -240,7 +240,7 @@ func TestPeers(t *testing.T) {
 	if got := inv.GPUs[0].Peers; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	for _, part := range []string{"gpu 0 P2P nvlink towards gpu 1: P2P status", "gpu 0 P2P atomics towards gpu 1: NVML code 999"} {
+	for _, part := range []string{"gpu 0 P2P nvlink towards gpu 1: P2P status", "gpu 0 P2P atomics towards gpu 1: nvmlDeviceGetP2PStatus: NVML code 999"} {
 		if !strings.Contains(why(inv.Gaps), part) {
 			t.Errorf("no gap %q in %q", part, why(inv.Gaps))
 		}
@@ -269,7 +269,7 @@ func TestMalformed(t *testing.T) {
 		`{"gpus": [{"nvmlDeviceGetCurrPcieLinkWidth": 1.5}]}`:                                                       "want a whole number",
 		`{"gpus": [{"nvmlDeviceGetModuleId": 1e99}]}`:                                                               "want a whole number",
 		`{"gpus": [{"nvmlDeviceGetPcieReplayCounter": -1}]}`:                                                        "want a count",
-		`{"gpus": [{"nvmlDeviceGetMigMode": [0]}]}`:                                                                 "want two whole numbers",
+		`{"gpus": [{"nvmlDeviceGetMigMode": [0]}]}`:                                                                 "want 2 whole numbers",
 		`{"gpus": [{"nvmlDeviceGetPciInfo": {}}]}`:                                                                  "want an object with busId",
 		`{"gpus": [{"nvmlDeviceGetUtilizationRates": {"gpu": "a"}}]}`:                                               "want an object with gpu",
 		`{"gpus": [{"nvmlDeviceGetModuleId": {"error": "e"}}]}`:                                                     "want a whole number",

@@ -162,6 +162,7 @@ func readText(name string, r io.Reader) ([]Source, error) {
 // recognise finds the format of a text and reads it. base is what error
 // messages and origins call it.
 func recognise(name, base string, text []byte) (Source, error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(text)) == 0 {
 		return Source{}, fmt.Errorf("%s: empty", name)
 	}
@@ -176,6 +177,9 @@ func recognise(name, base string, text []byte) (Source, error) {
 		return Source{Name: name, Kind: f.kind, inv: inv}, nil
 	}
 	what := "text"
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return Source{}, fmt.Errorf("%s: UTF-16 text %w; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)", name, ErrUnrecognised)
+	}
 	if bytes.IndexByte(text[:min(len(text), 8192)], 0) >= 0 {
 		what = "binary data"
 	}

@@ -34,7 +34,7 @@ func TestParsers(t *testing.T) {
 			map[string]string{"0x10de": "0x10de", "15b3": "0x15b3"},
 			[]string{"", "0x110de", "nvidia"}},
 		{"numa_node", text(parseNUMA),
-			map[string]string{"0": "0", "3": "3", "-1": "unknown"},
+			map[string]string{"0": "0", "3": "3", "-1": "-1"},
 			[]string{"", "-2", "a", "1.0"}},
 		{"width", text(parseWidth),
 			map[string]string{"16": "16", "1": "1", "x8": "8", "0": "unknown", "255": "unknown", "63": "unknown", "Unknown": "unknown", "": "unknown"},

@@ -215,6 +215,11 @@ func (r *reader) device(f function) probe.PCIDevice {
 	addr, dir := f.addr, f.dir
 	object := "pci " + addr.String()
 	root, above := position(dir)
+	numa := get(r, object, dir, "numa_node", parseNUMA)
+	none := numa == probe.Some(-1)
+	if none {
+		numa = probe.Opt[int]{}
+	}
 	d := probe.PCIDevice{
 		Addr:      addr,
 		Root:      root,
@@ -223,7 +228,8 @@ func (r *reader) device(f function) probe.PCIDevice {
 		Device:    get(r, object, dir, "device", parseID),
 		SubVendor: get(r, object, dir, "subsystem_vendor", parseID),
 		SubDevice: get(r, object, dir, "subsystem_device", parseID),
-		NUMA:      get(r, object, dir, "numa_node", parseNUMA),
+		NUMA:      numa,
+		NUMANone:  none,
 		CPUs:      get(r, object, dir, "local_cpulist", parseCPUs).Or(""),
 		Driver:    r.linkBase(object, dir, "driver"),
 		Runtime:   r.str(object, dir, "power/runtime_status"),
@@ -346,14 +352,11 @@ func parseID(s string) (probe.Opt[probe.PCIID], error) {
 	return probe.Some(probe.PCIID(v)), nil
 }
 
-// parseNUMA reads numa_node; -1 is unknown.
+// parseNUMA reads numa_node; -1 says that the platform does not tell.
 func parseNUMA(s string) (probe.Opt[int], error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < -1 {
 		return probe.Opt[int]{}, fmt.Errorf("NUMA node %.20q: not a number from -1 on", s)
-	}
-	if n == -1 {
-		return probe.Opt[int]{}, nil
 	}
 	return probe.Some(n), nil
 }

@@ -748,3 +748,30 @@ func BenchmarkReadSwitched(b *testing.B) {
 		}
 	}
 }
+
+// -1 says that the platform does not tell; a file that is missing says nothing.
+func TestNUMANotToldIsNotUnread(t *testing.T) {
+	const dir = "sys/devices/pci0000:00/0000:00:06.0/"
+	for _, c := range []struct {
+		numa string // "" = no such file
+		want probe.Opt[int]
+		none bool
+	}{{"-1", probe.Opt[int]{}, true}, {"", probe.Opt[int]{}, false}, {"1", probe.Some(1), false}} {
+		fsys := fstest.MapFS{
+			"sys/bus/pci/devices/0000:00:06.0": {Data: []byte("../../../devices/pci0000:00/0000:00:06.0"), Mode: fs.ModeSymlink},
+			dir + "class":                      {Data: []byte("0x030200\n")},
+			dir + "vendor":                     {Data: []byte("0x10de\n")},
+			dir + "device":                     {Data: []byte("0x2335\n")},
+		}
+		if c.numa != "" {
+			fsys[dir+"numa_node"] = &fstest.MapFile{Data: []byte(c.numa + "\n")}
+		}
+		inv, err := Read(fsys, Options{})
+		if err != nil || len(inv.PCI) != 1 {
+			t.Fatalf("%v, %d functions", err, len(inv.PCI))
+		}
+		if d := inv.PCI[0]; d.NUMA != c.want || d.NUMANone != c.none {
+			t.Errorf("numa_node %q: %v, none %v", c.numa, d.NUMA, d.NUMANone)
+		}
+	}
+}

@@ -49,7 +49,7 @@ type cell struct{ Code, Class string }
 func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	v := view{
 		Analysis: an, Version: version, Host: text.HostLine(an.Inv), Machine: text.Machine(an.Topo),
-		Counts: text.Counts(an.Check.Findings), Worst: "fine", NotChecked: text.NotChecked(an.Check),
+		Counts: text.Counts(an.Check), Worst: "fine", NotChecked: text.NotChecked(an.Check),
 		Prediction: text.Prediction(an), Matrix: matrixOf(an.Topo), SVG: template.HTML(svg),
 	}
 	v.Title = "ncclmap report"
@@ -58,6 +58,8 @@ func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	}
 	if worst, any := an.Check.Worst(); any {
 		v.Worst = worst.String()
+	} else if len(an.Check.Gaps) > 0 {
+		v.Worst = "" // nothing found, but not everything was looked at
 	}
 	var model, env, tree bytes.Buffer
 	for _, err := range []error{

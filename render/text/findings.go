@@ -52,7 +52,7 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		}
 	}
 	if len(res.Findings) == 0 {
-		fmt.Fprintln(out, "no findings")
+		fmt.Fprintf(out, "no findings by %d rules%s\n", len(check.All()), limits(res))
 	}
 	for _, f := range res.Findings {
 		fmt.Fprintf(out, "%s %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "))
@@ -88,9 +88,12 @@ func NotChecked(res check.Result) string {
 }
 
 // Counts is the findings in a few words: "1 critical, 2 info".
-func Counts(findings []check.Finding) string {
+func Counts(res check.Result) string {
+	if len(res.Findings) == 0 {
+		return "none" + limits(res)
+	}
 	n := map[check.Severity]int{}
-	for _, f := range findings {
+	for _, f := range res.Findings {
 		n[f.Severity]++
 	}
 	var parts []string
@@ -99,10 +102,15 @@ func Counts(findings []check.Finding) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[s], s))
 		}
 	}
-	if len(parts) == 0 {
-		return "none"
-	}
 	return strings.Join(parts, ", ")
+}
+
+// limits says that a result holds only for part of the machine.
+func limits(res check.Result) string {
+	if len(res.Gaps) == 0 {
+		return ""
+	}
+	return " in what could be checked"
 }
 
 // Inventory prints a host as tree and matrix, with what could not be read and
@@ -155,7 +163,7 @@ func Summary(w io.Writer, an *tune.Analysis, s Style) error {
 	for _, l := range Machine(an.Topo) {
 		fmt.Fprintln(out, "  "+l)
 	}
-	fmt.Fprintf(out, "findings: %s\n", Counts(an.Check.Findings))
+	fmt.Fprintf(out, "findings: %s\n", Counts(an.Check))
 	for _, f := range an.Check.Findings {
 		fmt.Fprintf(out, "  %s %s: %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "), f.Observed)
 	}

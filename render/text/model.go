@@ -42,7 +42,7 @@ func Prediction(an *tune.Analysis) string {
 func Model(w io.Writer, an *tune.Analysis) error {
 	out := bufio.NewWriter(w)
 	p := an.Ring
-	fmt.Fprintf(out, "NCCL %s's own model: ring all-reduce on one node, %d GPUs\n", model.NCCLVersion, len(an.Inv.GPUs))
+	fmt.Fprintf(out, "NCCL %s's own model: ring all-reduce on one node, %s\n", model.NCCLVersion, plural(len(an.Inv.GPUs), "GPU"))
 	if p.View != nil {
 		for _, a := range p.View.Assumptions {
 			fmt.Fprintf(out, "assumed: %s\n", a)
@@ -50,6 +50,10 @@ func Model(w io.Writer, an *tune.Analysis) error {
 	}
 	if p.Unknown != nil {
 		fmt.Fprintf(out, "no prediction: %s\n", p.Unknown)
+		return out.Flush()
+	}
+	if p.Search.Ranks == 1 {
+		fmt.Fprintln(out, "no prediction: one GPU has nobody to talk to")
 		return out.Flush()
 	}
 	if g, ok := p.Search.Graph(search.Ring); ok {
@@ -92,6 +96,13 @@ cheapest of all algorithms; Tree and NVLS are not modelled here, so it may choos
 another than Ring. Terms name their place in NCCL's source.
 `)
 	return out.Flush()
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // printRings prints each order once, with the channels that use it.

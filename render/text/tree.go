@@ -76,17 +76,30 @@ func (p *treePrinter) node(n *graph.Node, indent string, last bool) {
 	}
 	fmt.Fprintln(p.out, line)
 	kids := p.children[n]
-	bundles := p.t.NVLinks(n)
-	for i, b := range bundles {
+	links := linkLines(p.t, n)
+	for i, l := range links {
 		b2 := "├─ "
-		if i == len(bundles)-1 && len(kids) == 0 {
+		if i == len(links)-1 && len(kids) == 0 {
 			b2 = "└─ "
 		}
-		fmt.Fprintln(p.out, indent+below+b2+NVLinkText(b))
+		fmt.Fprintln(p.out, indent+below+b2+l)
 	}
 	for i, c := range kids {
 		p.node(c, indent+below, i == len(kids)-1)
 	}
+}
+
+// linkLines lists a GPU's links that are no PCIe, a bundle a line.
+func linkLines(t *graph.Topology, n *graph.Node) []string {
+	var out []string
+	if n.Kind == graph.KindGPU && n.GPU.C2C != nil {
+		c := n.GPU.C2C
+		out = append(out, fmt.Sprintf("%d × C2C to its CPU, %s", c.Links, c.PerLink*probe.Rate(c.Links)))
+	}
+	for _, b := range t.NVLinks(n) {
+		out = append(out, NVLinkText(b))
+	}
+	return out
 }
 
 // describe is a node in a few words.

@@ -28,10 +28,13 @@ func PortsText(h *probe.HCA) string {
 }
 
 // PCIeText is a PCIe link in words: "Gen5 x16 63.02 GB/s", and where it runs
-// below what both ends can, "Gen5 x8 of Gen5 x16, 31.51 of 63.02 GB/s".
+// below what both ends can, "Gen5 x8 of Gen5 x16, 31.51 of 63.02 GB/s". A GPU
+// with a chip-to-chip link keeps a token PCIe link.
 func PCIeText(l *graph.Link) string {
 	max, now := l.PCIeMax, l.PCIeCurrent
 	switch {
+	case l.A.Kind == graph.KindGPU && l.A.GPU.C2C != nil:
+		return now.String() + ", control only"
 	case max.String() == "unknown" && now.String() == "unknown":
 		return "PCIe link unknown"
 	case now.String() == "unknown" || now == max:
