@@ -8,7 +8,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 SOURCES  := $(shell find cmd probe graph tune render fixtures -name '*_test.go' -prune -o -type f -print) go.mod go.sum
 
-.PHONY: run build build-nocgo install test race lint fuzz bench golden clean help
+.PHONY: run build build-nocgo build-arm64 install test race lint fuzz bench golden clean help
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ $(BIN)/ncclmap-graphviz: $(SOURCES)
 
 build-nocgo: ## both programs without cgo (every file source works)
 	CGO_ENABLED=0 $(GO) build ./...
+
+build-arm64: ## both programs for arm64 with cgo, for Grace hosts (needs a cross gcc, gcc-aarch64-linux-gnu on Debian)
+	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/arm64/ncclmap ./cmd/ncclmap
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/arm64/ncclmap-graphviz ./cmd/ncclmap-graphviz
 
 install: build ## both programs into PREFIX/bin (default /usr/local)
 	install -D -m 755 $(BIN)/ncclmap $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/ncclmap

@@ -11,6 +11,7 @@ type Inventory struct {
 	Host       Host        `json:"host"`
 	Product    Product     `json:"product"`
 	CPUs       []CPU       `json:"cpus"`
+	Memory     *Memory     `json:"memory,omitempty"`
 	NUMA       []NUMANode  `json:"numa"`
 	PCI        []PCIDevice `json:"pci"`
 	GPUs       []GPU       `json:"gpus"`
@@ -54,6 +55,13 @@ type CPU struct {
 	Model   Opt[int] `json:"model,omitzero"`    // base + extended<<4
 	Name    string   `json:"name,omitempty"`    // model name
 	Origins []Origin `json:"origins,omitempty"` //
+}
+
+// Memory is the host's main memory.
+type Memory struct {
+	Bytes   Opt[int64] `json:"bytes"`             // fitted, as far as the firmware says; else usable
+	Modules []string   `json:"modules,omitempty"` // "16 × 64 GiB Samsung"
+	Origins []Origin   `json:"origins,omitempty"`
 }
 
 // NUMANode is one NUMA node (sys/devices/system/node/nodeN).
@@ -176,38 +184,41 @@ const (
 	LinkCapValid                     // the link is supported on this device
 )
 
-// NVLinkCounts holds what a GPU counts on its NVLinks: one column for each
-// counter, whose element i belongs to link number i. A counter that the GPU does
-// not have is an empty column. All are totals, so only a difference between two
-// readings says that something happens now.
+// NVLinkCounts holds what a GPU counts on its NVLinks, one column for each
+// counter; one that the GPU does not have is an empty column. All are totals, so
+// only a difference between two readings says that something happens now.
 type NVLinkCounts struct {
 	// NVLink 1 to 4, since the driver was loaded.
-	Replay   []Opt[uint64] `json:"replay,omitempty"`
-	Recovery []Opt[uint64] `json:"recovery,omitempty"`
-	CRCFlit  []Opt[uint64] `json:"crc_flit,omitempty"`
-	CRCData  []Opt[uint64] `json:"crc_data,omitempty"`
+	Replay   LinkColumn `json:"replay,omitempty"`
+	Recovery LinkColumn `json:"recovery,omitempty"`
+	CRCFlit  LinkColumn `json:"crc_flit,omitempty"`
+	CRCData  LinkColumn `json:"crc_data,omitempty"`
 
 	// NVLink 5, packets unless the name says otherwise.
-	Malformed        []Opt[uint64] `json:"malformed,omitempty"`
-	BufferOverrun    []Opt[uint64] `json:"buffer_overrun,omitempty"`
-	RcvErrors        []Opt[uint64] `json:"rcv_errors,omitempty"`
-	RcvRemoteErrors  []Opt[uint64] `json:"rcv_remote_errors,omitempty"`
-	RcvGeneralErrors []Opt[uint64] `json:"rcv_general_errors,omitempty"`
-	IntegrityErrors  []Opt[uint64] `json:"local_integrity_errors,omitempty"` // times over the threshold
-	XmitDiscards     []Opt[uint64] `json:"xmit_discards,omitempty"`
-	Recovered        []Opt[uint64] `json:"recovery_successful,omitempty"` // events
-	RecoveryFailed   []Opt[uint64] `json:"recovery_failed,omitempty"`     // events, each a link that went down
-	EffectiveErrors  []Opt[uint64] `json:"effective_errors,omitempty"`    // errors left after correction
-	EffectiveBER     []Opt[uint64] `json:"effective_ber,omitempty"`       // as NVML packs it, see NVLinkBER
-	SymbolErrors     []Opt[uint64] `json:"symbol_errors,omitempty"`
-	SymbolBER        []Opt[uint64] `json:"symbol_ber,omitempty"` // as NVML packs it, see NVLinkBER
+	Malformed        LinkColumn `json:"malformed,omitempty"`
+	BufferOverrun    LinkColumn `json:"buffer_overrun,omitempty"`
+	RcvErrors        LinkColumn `json:"rcv_errors,omitempty"`
+	RcvRemoteErrors  LinkColumn `json:"rcv_remote_errors,omitempty"`
+	RcvGeneralErrors LinkColumn `json:"rcv_general_errors,omitempty"`
+	IntegrityErrors  LinkColumn `json:"local_integrity_errors,omitempty"` // times over the threshold
+	XmitDiscards     LinkColumn `json:"xmit_discards,omitempty"`
+	Recovered        LinkColumn `json:"recovery_successful,omitempty"` // events
+	RecoveryFailed   LinkColumn `json:"recovery_failed,omitempty"`     // events, each a link that went down
+	EffectiveErrors  LinkColumn `json:"effective_errors,omitempty"`    // errors left after correction
+	EffectiveBER     LinkColumn `json:"effective_ber,omitempty"`       // as NVML packs it, see NVLinkBER
+	SymbolErrors     LinkColumn `json:"symbol_errors,omitempty"`
+	SymbolBER        LinkColumn `json:"symbol_ber,omitempty"` // as NVML packs it, see NVLinkBER
 
 	// KiB carried, by direction as the GPU sees it; raw includes the protocol.
-	DataTX []Opt[uint64] `json:"data_tx_kib,omitempty"`
-	DataRX []Opt[uint64] `json:"data_rx_kib,omitempty"`
-	RawTX  []Opt[uint64] `json:"raw_tx_kib,omitempty"`
-	RawRX  []Opt[uint64] `json:"raw_rx_kib,omitempty"`
+	DataTX LinkColumn `json:"data_tx_kib,omitempty"`
+	DataRX LinkColumn `json:"data_rx_kib,omitempty"`
+	RawTX  LinkColumn `json:"raw_tx_kib,omitempty"`
+	RawRX  LinkColumn `json:"raw_rx_kib,omitempty"`
 }
+
+// LinkColumn is one counter of all NVLinks of a GPU: element i belongs to link
+// number i, and a single element to every link. See [LinkColumn.At].
+type LinkColumn []Opt[uint64]
 
 // ECC is a GPU's memory protection and what it has caught in all memories
 // together. Volatile totals count since the driver was loaded, aggregate ones

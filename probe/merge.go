@@ -12,7 +12,7 @@ import (
 // driver knows its GPUs best, the kernel the bus; text that passed through a
 // terminal comes after both, and a topology file, which may have been written
 // by hand, last. What was inferred yields to anything read.
-var trust = []string{SourceNVML, SourceSysfs, SourceSMITopo, SourceNCCLXML, SourceInferred}
+var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMITopo, SourceNCCLXML, SourceInferred}
 
 // trustOf ranks an inventory by the source of its facts; an inventory that was
 // merged before (or is of no known source) ranks first, since its own facts
@@ -43,6 +43,9 @@ func (inv *Inventory) origins() []Origin {
 	for _, r := range inv.Relations {
 		out = append(out, r.Origins...)
 	}
+	if inv.Memory != nil {
+		out = append(out, inv.Memory.Origins...)
+	}
 	return append(out, inv.Settings.Origins...)
 }
 
@@ -69,6 +72,9 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		m.object("product", &out.Product, &p.Product)
 		m.object("settings", &out.Settings, &p.Settings)
 		m.object("runtime", &out.Runtime, &p.Runtime)
+		if p.Memory != nil && out.Memory == nil {
+			out.Memory = p.Memory
+		}
 		mergeList(&m, &out.CPUs, p.CPUs, "cpu", func(c CPU) string { return fmt.Sprint(c.Package) })
 		mergeList(&m, &out.NUMA, p.NUMA, "numa", func(n NUMANode) string { return fmt.Sprint(n.ID) })
 		mergeList(&m, &out.PCI, p.PCI, "pci", func(d PCIDevice) string { return d.Addr.String() })

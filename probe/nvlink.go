@@ -1,6 +1,9 @@
 package probe
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // nvlinkGenerations holds, per NVLink generation, what one link carries in one
 // direction: the data-sheet payload and the signalling rate that the driver
@@ -42,12 +45,36 @@ func NVLinkGenerationOf(cc Opt[int]) Opt[int] {
 	return Opt[int]{}
 }
 
+// ColumnOf makes a column of the counters of links 0, 1, …, the shortest one that
+// says the same: empty where none is known, one element where all agree.
+func ColumnOf(links []Opt[uint64]) LinkColumn {
+	switch {
+	case !slices.ContainsFunc(links, Opt[uint64].Known):
+		return nil
+	case !slices.ContainsFunc(links, func(c Opt[uint64]) bool { return c != links[0] }):
+		return LinkColumn{links[0]}
+	}
+	return slices.Clone(links)
+}
+
+// At returns the counter of a link, unknown for a link that the column does not
+// hold.
+func (c LinkColumn) At(link int) Opt[uint64] {
+	switch {
+	case len(c) == 1:
+		return c[0]
+	case link < 0 || link >= len(c):
+		return Opt[uint64]{}
+	}
+	return c[link]
+}
+
 // Columns walks the counters by their JSON names.
-func (c *NVLinkCounts) Columns() iter.Seq2[string, *[]Opt[uint64]] {
-	return func(yield func(string, *[]Opt[uint64]) bool) {
+func (c *NVLinkCounts) Columns() iter.Seq2[string, *LinkColumn] {
+	return func(yield func(string, *LinkColumn) bool) {
 		for _, x := range []struct {
 			name   string
-			column *[]Opt[uint64]
+			column *LinkColumn
 		}{
 			{"replay", &c.Replay}, {"recovery", &c.Recovery}, {"crc_flit", &c.CRCFlit}, {"crc_data", &c.CRCData},
 			{"malformed", &c.Malformed}, {"buffer_overrun", &c.BufferOverrun},

@@ -23,6 +23,7 @@ func (o Origin) String() string {
 const (
 	SourceSysfs    = "sysfs"
 	SourceNVML     = "nvml"
+	SourceHost     = "host"
 	SourceSMITopo  = "smitopo"
 	SourceNCCLXML  = "ncclxml"
 	SourceInferred = "inferred"

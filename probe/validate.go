@@ -41,6 +41,12 @@ func (inv *Inventory) Validate() error {
 	v.texts("host", inv.Host.Name, inv.Host.Kernel)
 	v.texts("product", inv.Product.Vendor, inv.Product.Name, inv.Product.Board)
 	v.texts("settings", inv.Settings.Cmdline)
+	if m := inv.Memory; m != nil {
+		v.texts("memory", m.Modules...)
+		if b, ok := m.Bytes.Get(); ok && b <= 0 {
+			v.add("memory", "bytes %d: unknown is null", b)
+		}
+	}
 	v.texts("runtime", inv.Runtime.Driver, inv.Runtime.NVML, inv.Runtime.NCCL)
 	v.numa(inv)
 	v.pci(inv)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,8 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [SOURCE…]",
 		Short: "Find degraded, misplaced or misreported links",
+		Long: fmt.Sprintf(`Find degraded, misplaced or misreported links by %d rules; ncclmap explain lists
+them. A rule that lacks its facts says so and never counts as passed.`, len(check.All())),
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit, fails, err := failOn(level)
 			if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,7 +22,7 @@ func (a *app) read(args []string) (*probe.Inventory, error) {
 		args = []string{a.sysfsRoot}
 	}
 	if len(args) == 0 {
-		return live.Read()
+		return live.Read(context.Background())
 	}
 	inv, sources, err := open.Read(args, a.stdin)
 	if err != nil {

@@ -100,7 +100,7 @@ type Finding struct {
 
 // Gap is something that a rule could not judge: neither a fault nor health.
 type Gap struct {
-	Rule     string   `json:"rule"`
+	Rule     string   `json:"rule"` // or InventoryGaps
 	Subjects []string `json:"subjects"`
 	Reason   string   `json:"reason"`
 	How      string   `json:"how"` // how to get the fact
@@ -129,8 +129,10 @@ type Result struct {
 func Run(topo *graph.Topology, rules []Rule) Result {
 	f := gather(topo)
 	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
+	run := func(r *Rule) { r.Run(&Pass{Inv: topo.Inv, Topo: topo, facts: f, rule: r, out: &out}) }
+	run(&Rule{ID: InventoryGaps, Run: runInventory})
 	for i := range rules {
-		rules[i].Run(&Pass{Inv: topo.Inv, Topo: topo, facts: f, rule: &rules[i], out: &out})
+		run(&rules[i])
 	}
 	out.sort()
 	out.Findings = once(out.Findings, rules)
@@ -192,7 +194,31 @@ func (r *Result) sort() {
 	})
 }
 
-func compareSubjects(a, b []string) int { return slices.CompareFunc(a, b, probe.CompareNames) }
+func compareSubjects(a, b []string) int { return slices.CompareFunc(a, b, compareKeys) }
+
+// compareKeys orders node keys: addresses as the hexadecimal numbers that they
+// are, names by their decimal numbers (mlx5_2 before mlx5_10). A link is compared
+// end by end.
+func compareKeys(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "--"), strings.Split(b, "--"), func(a, b string) int {
+		kindA, nameA, _ := strings.Cut(a, ":")
+		kindB, nameB, _ := strings.Cut(b, ":")
+		x, errA := probe.ParseBDF(nameA)
+		y, errB := probe.ParseBDF(nameB)
+		byName := cmp.Or(probe.CompareNames(nameA, nameB), cmp.Compare(a, b))
+		switch c := probe.CompareNames(kindA, kindB); {
+		case c != 0:
+			return c
+		case errA == nil && errB == nil:
+			return cmp.Or(x.Compare(y), byName)
+		case errA == nil:
+			return 1
+		case errB == nil:
+			return -1
+		}
+		return byName
+	})
+}
 
 // once leaves one finding per cause: a finding whose most specific subject is
 // also a subject of a finding that replaces its rule goes into that one's

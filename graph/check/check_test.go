@@ -294,7 +294,7 @@ func TestGuestMarks(t *testing.T) {
 		h := &host{}
 		h.numa(1)
 		c.set(h)
-		marks := guestMarks(h.topology(t))
+		marks := GuestMarks(h.topology(t))
 		if c.want == "" && len(marks) > 0 || c.want != "" && (len(marks) == 0 || !strings.Contains(marks[0].Fact, c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, marks, c.want)
 		}

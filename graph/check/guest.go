@@ -17,9 +17,10 @@ var hypervisorVendors = []string{"QEMU", "KVM", "VMware", "Xen", "Amazon EC2", "
 // so that a hidden NVLink target says nothing about a hypervisor.
 const firstHiddenNVSwitch = 100
 
-// guestMarks collects the signs of a hypervisor: those that a source noted, and
-// those that follow from PCI ids and NVLink targets.
-func guestMarks(t *graph.Topology) []Evidence {
+// GuestMarks collects the signs that a host is a virtual machine: those that a
+// source noted, and those that follow from PCI ids and NVLink targets. There are
+// none on bare metal.
+func GuestMarks(t *graph.Topology) []Evidence {
 	inv := t.Inv
 	var out []Evidence
 	for _, m := range inv.Settings.Guest {

@@ -148,16 +148,21 @@ func (p *Pass) distanceEvidence(gpu, hca *graph.Node) []Evidence {
 		if n.PCI == nil || n.Home == nil {
 			continue
 		}
-		fact := fmt.Sprintf("%s on %s", n.Label, n.Home.Label)
-		if n.Up != nil && n.Up.Kind == graph.KindSwitch {
-			fact += ", behind " + n.Up.Label
-		}
-		out = append(out, evidence(n.PCI.Origins, "numa", "numa_node", "%s", fact))
+		out = append(out, placeEvidence(n))
 	}
 	if r, ok := p.Topo.Relation(gpu, hca); ok {
 		out = append(out, evidence(r.Origins, "code", "", "%s %s %s", r.A, r.Code, r.B))
 	}
 	return out
+}
+
+// placeEvidence says where a device sits that the bus shows.
+func placeEvidence(n *graph.Node) Evidence {
+	fact := fmt.Sprintf("%s on %s", n.Label, n.Home.Label)
+	if n.Up != nil && n.Up.Kind == graph.KindSwitch {
+		fact += ", behind " + n.Up.Label
+	}
+	return evidence(n.PCI.Origins, "numa", "numa_node", "%s", fact)
 }
 
 func pick(nodes []*graph.Node, at []int) []*graph.Node {

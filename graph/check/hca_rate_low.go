@@ -21,9 +21,10 @@ warning below the siblings, critical at half their rate or less; info when all a
 alike (the adapter may be sold with a slower port).
 
 Silent for ports that are not ACTIVE (a port that is DOWN shows 10 Gb/sec (4X SDR)),
-for virtual functions, for adapters of another model such as storage and management,
-and for an ACTIVE port that reads SDR: the kernel prints that for a speed that it
-does not know.`,
+for virtual functions, and for adapters of another model such as storage and
+management. Two rates are not believed and compare with nothing: SDR on an ACTIVE port,
+which the kernel prints for a speed that it does not know, and more than any port of the
+adapter does.`,
 	Run: runHCARateLow,
 }
 
@@ -94,7 +95,10 @@ func (p *Pass) ratedPorts() [][]ratedPort {
 				p.Gap("port rate not known", readLive, key)
 				continue
 			case readsSDR(pt):
-				p.Gap("the port is ACTIVE and reads SDR, which the kernel prints for a speed that it does not know", "read the speed with mlxlink or ibstat, or update the kernel", key)
+				p.Gap("the port is ACTIVE and reads SDR, which the kernel prints for a speed that it does not know", readRate, key)
+				continue
+			case notBelievable(n, pt) != "":
+				p.Gap(notBelievable(n, pt), readRate, key)
 				continue
 			}
 			model := strings.Join([]string{id, boardID(n), pt.LinkLayer}, " ")

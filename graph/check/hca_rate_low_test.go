@@ -43,6 +43,14 @@ func TestHCARateLow(t *testing.T) {
 			h.hca("mlx5_8", rootChild(14), h.onRoot(14, 1), "15b3:101e", 1, gen5, 100)
 		})},
 		{name: "ACTIVE and SDR: a speed that the kernel does not know", host: h100x8().with(func(h *host) { rate(h, 3, 10, "10 Gb/sec (4X SDR)") }), gap: "reads SDR"},
+		{name: "faster than the adapter can be: not believed, and no measure for its siblings", host: h100x8().with(func(h *host) { rate(h, 3, 800, "800 Gb/sec (4X XDR)") }),
+			gap: "the port reads 800 Gb/s, and no port of a ConnectX-7 does more than 400 Gb/s"},
+		{name: "800 Gb/s where the adapter can", host: h100x8().with(func(h *host) {
+			for i := range h.inv.HCAs {
+				rate(h, i, 800, "800 Gb/sec (4X XDR)")
+				h.dev(hcaAt(i)).Device = idOf(0x1023)
+			}
+		})},
 		{name: "rate not known", host: h100x8().with(func(h *host) { h.inv.HCAs[3].Ports[0].Rate = probe.Opt[probe.Rate]{} }), gap: "port rate not known"},
 		{name: "adapter not in the table", host: h100x8().with(func(h *host) {
 			h.hca("efa_0", rootChild(14), h.onRoot(14, 1), "1d0f:efa2", 1, gen5, 200)

@@ -28,7 +28,7 @@ func (h *host) pci(addr, parent, id string, class probe.PCIClass, numa int, l pr
 		Current: l, Max: l, Runtime: "active",
 		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys/bus/pci/devices/" + addr}},
 	}
-	if numa >= 0 {
+	if d.NUMANone = numa < 0; !d.NUMANone {
 		d.NUMA = probe.Some(numa)
 	}
 	if parent != "" {
@@ -286,6 +286,13 @@ func matrix(gpus int, names []string, rows ...string) *host {
 		}
 	}
 	return h
+}
+
+// claims puts a topology file beside the host.
+func (h *host) claims(file string, write func(*host)) {
+	c := &host{}
+	write(c)
+	h.inv.TopoFile = &probe.TopoFile{File: file, Claims: &c.inv}
 }
 
 func (h *host) with(change func(*host)) *host {

@@ -9,14 +9,15 @@ import (
 var numaUnknown = Rule{
 	ID:    "numa-unknown",
 	Title: "NUMA node of a GPU or HCA is unknown",
-	Doc: `Fires because something is unknown: numa_node is -1 (sysfs, numaid="-1" in an NCCL
+	Doc: `Fires because the platform does not say: numa_node is -1 (sysfs; numaid="-1" in an NCCL
 topology file) for GPUs or HCAs although the host has more than one NUMA node, or is a
-guest. NCCL then builds one CPU node -1 and sets no CPU affinity.
+guest. NCCL then builds one CPU node -1 and sets no CPU affinity. A NUMA node that no
+source states is a gap.
 
 info; warning when there are HCAs and a path between GPU and HCA leaves the PCIe
 switches, so that its class depends on the NUMA node.
 
-Silent on bare metal with one NUMA node.`,
+Silent on bare metal with one NUMA node, and for a device whose bridge has a node.`,
 	Run: runNUMAUnknown,
 }
 
@@ -36,7 +37,7 @@ func runNUMAUnknown(p *Pass) {
 		for _, n := range list {
 			switch {
 			case n.PCI != nil && n.Home != nil && !n.Home.Hidden:
-			case n.PCI == nil || !statesNUMA(n.PCI.Origins):
+			case n.PCI == nil || !n.PCI.NUMANone:
 				unseen = append(unseen, n.Key)
 			default:
 				lost = append(lost, n)

@@ -9,7 +9,7 @@ import (
 func TestNUMAUnknown(t *testing.T) {
 	lost := func(h *host) {
 		for i := range h.inv.PCI {
-			h.inv.PCI[i].NUMA = probe.Opt[int]{}
+			h.inv.PCI[i].NUMA, h.inv.PCI[i].NUMANone = probe.Opt[int]{}, true
 		}
 	}
 	pair := func(nodes int) *host {
@@ -31,13 +31,25 @@ func TestNUMAUnknown(t *testing.T) {
 		{name: "number of nodes not known", host: pair(0), gap: "how many NUMA nodes"},
 		{name: "topology file, two <cpu>", host: pair(2).asFile(), want: []string{"warning sure gpu:0000:11:00.0 hca:mlx5_0"}},
 		{name: "the bridge above knows", host: pair(2).with(func(h *host) {
-			h.dev("0000:10:01.0").NUMA, h.dev("0000:20:01.0").NUMA = probe.Some(0), probe.Some(1)
+			for n, rp := range []string{"0000:10:01.0", "0000:20:01.0"} {
+				h.dev(rp).NUMA, h.dev(rp).NUMANone = probe.Some(n), false
+			}
 		})},
 		{name: "matrix alone", host: matrix(2, nil, "X SYS", "- X"), gap: "NUMA node not in the sources"},
-		{name: "a source that does not speak of NUMA", host: pair(2).with(func(h *host) {
+		{name: "not stated: no -1 to show", host: pair(2).with(func(h *host) {
 			for i := range h.inv.PCI {
-				h.inv.PCI[i].Origins = []probe.Origin{{Source: "smiquery", Where: "smi.xml"}}
+				h.inv.PCI[i].NUMANone = false
 			}
 		}), gap: "NUMA node not in the sources"},
+		{name: "only the bridges say -1", host: pair(2).with(func(h *host) {
+			h.dev(rootChild(0)).NUMANone, h.dev(rootChild(1)).NUMANone = false, false
+		}), gap: "NUMA node not in the sources"},
+		{name: "one device says -1, the other nothing", host: pair(2).with(func(h *host) { h.dev(rootChild(1)).NUMANone = false }),
+			want: []string{"warning sure gpu:0000:11:00.0"}, gap: "NUMA node not in the sources"},
+		{name: "<cpu> without numaid", host: pair(2).with(func(h *host) {
+			for i := range h.inv.PCI {
+				h.inv.PCI[i].NUMANone = false
+			}
+		}).asFile(), gap: "NUMA node not in the sources"},
 	})
 }

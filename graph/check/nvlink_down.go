@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
@@ -15,75 +17,312 @@ fewer than that board has when complete (H100 SXM5 18, H100 NVL 12, A800 8, brid
 A6000 4 …). Counts links to GPUs, NVSwitches and CPUs (NVML, NCCL topology file,
 topo -m row).
 
+One cause is one finding: GPUs whose lost links all lead to one NVSwitch, with that
+NVSwitch first; and GPUs whose lost links lead to each other (bridge, mesh), with the
+one that they share first. Where the far end of a lost link is not known, it is the
+NVSwitch to which the GPU has no other link, or the GPUs whose numbers of lost links
+match; likely then if it names an NVSwitch.
+
 critical.
 
-Silent for a board without any link up (no bridge fitted), with MIG on, while the
-NVSwitch fabric is being set up, and in a guest or container that may hide the GPUs
-at the other ends. A board that is not in the table is not judged.`,
+Silent for a board without any link up (no bridge fitted, or nvlink-absent and
+nvlink-uneven speak), with MIG on, while the NVSwitch fabric is being set up, and in a
+guest or container that may hide the GPUs at the other ends. A board that is not in
+the table is not judged.`,
 	Replaces: []string{"nvlink-uneven"},
 	Run:      runNVLinkDown,
 }
 
 func runNVLinkDown(p *Pass) {
-	reported := map[*graph.Node]bool{}
+	var direct []shortfall
+	var toSwitches []nvlinkCause
 	for _, n := range p.facts.gpus {
-		board, inTable := BoardOf(n.PCI)
-		if inTable && board.NVLinks == 0 || reported[n] {
+		s, ok := p.shortfallOf(n)
+		if !ok {
 			continue
 		}
-		l := p.nvlinkCount(n)
-		switch {
-		case !l.known:
-			if inTable || len(p.facts.gpus) > 1 {
-				p.Gap(noNVLinks, readNVLinks, n.Key)
-			}
-			continue
-		case l.up == 0:
-			continue
-		case !inTable:
-			reason := "the board is not known, so neither is its number of NVLinks"
-			if id, ok := pciID(n.PCI); ok {
-				reason = fmt.Sprintf("board %s is not in the table of NVLink counts", id)
-			}
-			p.Gap(reason, "compare with the board's data sheet; nvlink-uneven compares it with its siblings", n.Key)
-			continue
-		case l.up >= board.NVLinks:
+		if !s.switched {
+			direct = append(direct, s)
 			continue
 		}
-		if why := notComparable(n.GPU); why != "" {
-			p.Gap(why, "run ncclmap again afterwards", n.Key)
+		sw, certainty := p.lostSwitch(s)
+		i := -1
+		if sw != nil {
+			i = slices.IndexFunc(toSwitches, func(c nvlinkCause) bool { return c.sw == sw })
+		}
+		if i < 0 {
+			toSwitches = append(toSwitches, nvlinkCause{sw: sw, certainty: certainty, gpus: []shortfall{s}})
 			continue
 		}
-		if l.cut && !l.switched {
-			p.Gap(cutShort, wholeTable, n.Key)
-			continue
-		}
-		if !l.switched && p.mayHidePeers(n, board, l) {
-			p.Gap("GPUs at the other ends of the NVLinks may not be visible here", onHost, n.Key)
-			continue
-		}
-		nodes := []*graph.Node{n}
-		if peer := p.pairOnly(n); !l.switched && peer != nil && p.nvlinkCount(peer).up == l.up && sameBoard(n, peer) {
-			// One bridge, seen from both sides.
-			nodes = append(nodes, peer)
-		}
-		var proof []Evidence
-		for _, m := range nodes {
-			reported[m] = true
-			proof = append(proof, p.nvlinkCount(m).proof...)
-		}
-		if id, ok := pciID(n.PCI); ok {
-			proof = append(proof, evidence(n.PCI.Origins, "device", "device", "PCI id %s of %s: %s", id, n.Label, board.Name))
-		}
-		p.Report(Finding{
-			Severity: Critical,
-			Subjects: keys(nodes),
-			Expected: fmt.Sprintf("%d NVLinks up per GPU (%s)%s", board.NVLinks, board.Name, rateText(n, board.NVLinks)),
-			Observed: fmt.Sprintf("%d up on %s%s%s", l.up, labels(nodes), downText(l.down), rateText(n, l.up)),
-			Evidence: proof,
-			Fix:      "administrator: drain the host and look at the links with nvidia-smi nvlink -s and -e. Hardware service: " + nvlinkRepair(board.Form) + ". " + p.ll128(),
-		})
+		toSwitches[i].gpus = append(toSwitches[i].gpus, s)
+		toSwitches[i].certainty = max(toSwitches[i].certainty, certainty)
 	}
+	for _, c := range append(toSwitches, p.meshCauses(direct)...) {
+		p.reportNVLinks(c)
+	}
+}
+
+// shortfall is a GPU with fewer NVLinks up than its board has.
+type shortfall struct {
+	node  *graph.Node
+	board Board
+	nvlinks
+	lost int
+	ends map[string]int // how many of the lost links lead to which node, as far as known
+}
+
+// nvlinkCause is what takes links from one or more GPUs.
+type nvlinkCause struct {
+	sw        *graph.Node // where all lost links lead, nil if that is no one NVSwitch
+	certainty Certainty
+	gpus      []shortfall // the one that all others share first
+	mutual    bool        // several GPUs whose lost links lead to each other
+}
+
+// shortfallOf judges one GPU; ok is false for a complete one and for one that
+// cannot be judged. SXM modules without any link are in: they may be where the
+// lost links of others lead.
+func (p *Pass) shortfallOf(n *graph.Node) (s shortfall, ok bool) {
+	board, inTable := BoardOf(n.PCI)
+	if inTable && board.NVLinks == 0 {
+		return s, false
+	}
+	l := p.nvlinkCount(n)
+	switch {
+	case !l.known:
+		if inTable || len(p.facts.gpus) > 1 {
+			p.Gap(noNVLinks, readNVLinks, n.Key)
+		}
+		return s, false
+	case l.up == 0 && board.Form != FormSXM:
+		return s, false
+	case !inTable:
+		p.Gap(unknownBoard(n), "compare with the board's data sheet; nvlink-uneven compares it with its siblings", n.Key)
+		return s, false
+	case l.up >= board.NVLinks:
+		return s, false
+	}
+	var reason, how string
+	switch {
+	case notComparable(n.GPU) != "":
+		reason, how = notComparable(n.GPU), "run ncclmap again afterwards"
+	case l.cut && !l.switched:
+		reason, how = cutShort, wholeTable
+	case !l.switched && p.mayHidePeers(n, board, l):
+		reason, how = "GPUs at the other ends of the NVLinks may not be visible here", onHost
+	}
+	if reason != "" {
+		if l.up > 0 {
+			p.Gap(reason, how, n.Key)
+		}
+		return s, false
+	}
+	return shortfall{node: n, board: board, nvlinks: l, lost: board.NVLinks - l.up, ends: lostEnds(n.GPU)}, true
+}
+
+// lostEnds counts the links that are not up by the node key of their far end,
+// where the source gives it.
+func lostEnds(g *probe.GPU) map[string]int {
+	out := map[string]int{}
+	links, _ := g.NVLinks.Get()
+	for _, l := range links {
+		if l.State == probe.LinkUp {
+			continue
+		}
+		remote, known := l.Remote.Get()
+		switch {
+		case l.RemoteKind == probe.RemoteCPU:
+			out["numa:"]++
+		case known && l.RemoteKind == probe.RemoteSwitch:
+			out["nvswitch:"+remote.String()]++
+		case known:
+			out["gpu:"+remote.String()]++
+		}
+	}
+	return out
+}
+
+// lostSwitch returns the NVSwitch to which all lost links of a GPU lead; nil
+// where they lead to several or it is not known.
+func (p *Pass) lostSwitch(s shortfall) (*graph.Node, Certainty) {
+	told := 0
+	for _, n := range s.ends {
+		told += n
+	}
+	if len(s.ends) == 1 && told >= s.lost {
+		for key := range s.ends {
+			if n := p.Topo.Node(key); n != nil && n.Kind == graph.KindNVSwitch {
+				return n, Sure
+			}
+		}
+	}
+	// All its links to one switch are gone, and to no other.
+	var bare []*graph.Node
+	for _, sw := range p.Topo.Of(graph.KindNVSwitch) {
+		up := slices.ContainsFunc(p.Topo.Between(s.node, sw), func(l *graph.Link) bool { return l.State == probe.LinkUp })
+		if !up && !sw.Hidden {
+			bare = append(bare, sw)
+		}
+	}
+	if len(bare) != 1 || len(s.ends) > 1 || len(s.ends) == 1 && s.ends[bare[0].Key] == 0 {
+		return nil, Sure
+	}
+	return bare[0], Likely
+}
+
+// meshCauses puts GPUs that are joined directly together where their lost links
+// lead to each other.
+func (p *Pass) meshCauses(short []shortfall) []nvlinkCause {
+	group := make([]int, len(short)) // the number of each GPU's group
+	rest := make([]int, len(short))  // its lost links of unknown end
+	for i, s := range short {
+		group[i] = i
+		if !s.direct && s.up > 0 {
+			continue // to what, the source does not say
+		}
+		rest[i] = s.lost
+		for _, n := range s.ends {
+			rest[i] = max(0, rest[i]-n)
+		}
+	}
+	join := func(i, j int) {
+		from, to := group[j], group[i]
+		for k := range group {
+			if group[k] == from {
+				group[k] = to
+			}
+		}
+	}
+	for i, s := range short {
+		for j, o := range short {
+			if s.ends[o.node.Key] > 0 {
+				join(min(i, j), max(i, j))
+			}
+		}
+	}
+	// A link that is lost is lost at both ends, so the numbers of an island add
+	// up in pairs unless some lead elsewhere.
+	seen := make([]bool, len(short))
+	for i := range short {
+		var island []int
+		sum, most := 0, 0
+		for j := i; j < len(short); j++ {
+			if !seen[j] && rest[j] > 0 && (i == j || p.oneIsland(short[i], short[j])) {
+				seen[j] = true
+				island = append(island, j)
+				sum, most = sum+rest[j], max(most, rest[j])
+			}
+		}
+		if sum%2 == 0 && 2*most <= sum {
+			for _, j := range island {
+				join(island[0], j)
+			}
+		}
+	}
+	var out []nvlinkCause
+	for g := range short {
+		c := nvlinkCause{}
+		lost, up := 0, 0
+		for i, s := range short {
+			if group[i] == g {
+				c.gpus = append(c.gpus, s)
+				lost, up = lost+s.lost, up+s.up
+			}
+		}
+		if up == 0 {
+			continue // no GPU, or none with a link
+		}
+		c.mutual = len(c.gpus) > 1
+		if i := slices.IndexFunc(c.gpus, func(s shortfall) bool { return 2*s.lost == lost }); i > 0 {
+			hub := c.gpus[i]
+			c.gpus = slices.Insert(slices.Delete(c.gpus, i, i+1), 0, hub)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// oneIsland reports boards that NVLinks may join: modules of one base board, or
+// cards that bridges join now.
+func (p *Pass) oneIsland(a, b shortfall) bool {
+	if !sameBoard(a.node, b.node) {
+		return false
+	}
+	class := p.Topo.Class(a.node, b.node)
+	return a.board.Form == FormSXM || class == graph.NVL || class == graph.NVB
+}
+
+func (p *Pass) reportNVLinks(c nvlinkCause) {
+	first := c.gpus[0]
+	nodes := make([]*graph.Node, len(c.gpus))
+	var proof []Evidence
+	for i, s := range c.gpus {
+		nodes[i] = s.node
+		proof = append(proof, s.proof...)
+	}
+	if id, ok := pciID(first.node.PCI); ok {
+		proof = append(proof, evidence(first.node.PCI.Origins, "device", "device", "PCI id %s of %s: %s", id, first.node.Label, first.board.Name))
+	}
+	f := Finding{
+		Severity: Critical,
+		Subjects: keys(nodes),
+		Expected: fmt.Sprintf("%d NVLinks up per GPU (%s)%s", first.board.NVLinks, first.board.Name, rateText(first.node, first.board.NVLinks)),
+		Observed: upText(c.gpus),
+		Evidence: proof,
+	}
+	repair := nvlinkRepair(first.board.Form)
+	switch {
+	case c.sw != nil && len(c.gpus) > 1:
+		f.Certainty = c.certainty
+		f.Subjects = append([]string{c.sw.Key}, f.Subjects...)
+		f.Observed += "; all that are missing lead to " + c.sw.Label
+		repair = fmt.Sprintf("%s is common to all of them: replace the base board", c.sw.Label)
+	case c.mutual && len(c.gpus) == 2:
+		f.Observed += "; what is missing joins the two"
+	case c.mutual && 2*first.lost == totalLost(c.gpus):
+		f.Observed += fmt.Sprintf("; what is missing joins %s with %s", first.node.Label, labels(nodes[1:]))
+		repair += fmt.Sprintf("; begin with %s, which is at one end of every missing link", first.node.Label)
+	case c.mutual:
+		f.Observed += "; what is missing joins these GPUs with each other"
+	}
+	f.Fix = "administrator: drain the host and look at the links with nvidia-smi nvlink -s and -e. Hardware service: " + repair + ". " + p.ll128()
+	p.Report(f)
+}
+
+func totalLost(gpus []shortfall) int {
+	sum := 0
+	for _, s := range gpus {
+		sum += s.lost
+	}
+	return sum
+}
+
+// upText prints how many links are up, once for GPUs that are alike: "4 up on
+// GPU3, 100 GB/s per direction; 5 up on GPU0, GPU7, 125 GB/s per direction".
+func upText(gpus []shortfall) string {
+	var parts []string
+	alike := func(a, b shortfall) bool { return a.up == b.up && slices.Equal(a.down, b.down) }
+	for i, s := range gpus {
+		if slices.ContainsFunc(gpus[:i], func(o shortfall) bool { return alike(o, s) }) {
+			continue
+		}
+		var nodes []*graph.Node
+		for _, o := range gpus[i:] {
+			if alike(o, s) {
+				nodes = append(nodes, o.node)
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%d up on %s%s%s", s.up, labels(nodes), downText(s.down), rateText(s.node, s.up)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// unknownBoard says why a board's number of NVLinks is not known.
+func unknownBoard(n *graph.Node) string {
+	if id, ok := pciID(n.PCI); ok {
+		return fmt.Sprintf("board %s is not in the table of NVLink counts", id)
+	}
+	return "the board is not known, so neither is its number of NVLinks"
 }
 
 // mayHidePeers reports links that are wired to other GPUs and that these GPUs,

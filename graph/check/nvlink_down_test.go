@@ -40,6 +40,34 @@ func v100x8(cut ...[2]int) *host {
 	return h
 }
 
+// linkLost takes one link between two GPUs down at both ends, as a driver shows
+// it that still knows where it leads.
+func (h *host) linkLost(a, b int) {
+	for _, end := range [][2]int{{a, b}, {b, a}} {
+		links, _ := h.inv.GPUs[end[0]].NVLinks.Get()
+		i := slices.IndexFunc(links, func(l probe.NVLink) bool {
+			return l.State == probe.LinkUp && l.Remote == h.inv.GPUs[end[1]].Addr
+		})
+		links[i].State = probe.LinkDown
+	}
+}
+
+// switchLost takes all links of some GPUs to the n-th NVSwitch down; told says
+// whether the driver still knows where they lead.
+func (h *host) switchLost(n int, told bool, gpus ...int) {
+	for _, g := range gpus {
+		links, _ := h.inv.GPUs[g].NVLinks.Get()
+		for i := range links {
+			if links[i].Remote != probe.Some(h.inv.NVSwitches[n].Addr) {
+				continue
+			}
+			if links[i].State = probe.LinkDown; !told {
+				links[i].RemoteKind, links[i].Remote = "", probe.Opt[probe.BDF]{}
+			}
+		}
+	}
+}
+
 func TestNVLinkDown(t *testing.T) {
 	testRule(t, "nvlink-down", []ruleCase{
 		{name: "two of 18 down", host: h100x8().linksDown(3, 7, 12), want: []string{"critical sure " + gpuKey(3)},
@@ -49,7 +77,52 @@ func TestNVLinkDown(t *testing.T) {
 		{name: "idle GPUs count as well", host: h100x8().linksDown(0, 1).idle(), want: []string{"critical sure " + gpuKey(0)}},
 		{name: "counts of a topology file", host: h100x8().with(func(h *host) { h.inv.GPUs[5].NVLinks = probe.Some(toSwitches(10)) }).asFile(),
 			want: []string{"critical sure " + gpuKey(5)}},
-		{name: "V100 cube mesh without one link", host: v100x8([2]int{0, 3}), want: []string{"critical sure gpu:" + rootChild(0), "critical sure gpu:" + rootChild(3)}},
+		{name: "V100 cube mesh without one link", host: v100x8([2]int{0, 3}), want: []string{"critical sure gpu:" + rootChild(0) + " gpu:" + rootChild(3)},
+			says: []string{"5 up on GPU0, GPU3, 125 GB/s per direction; what is missing joins the two"}},
+		{name: "V100 cube mesh without two links of one GPU: that GPU first", host: v100x8([2]int{0, 3}, [2]int{3, 7}),
+			want: []string{"critical sure gpu:" + rootChild(3) + " gpu:" + rootChild(0) + " gpu:" + rootChild(7)},
+			says: []string{"4 up on GPU3, 100 GB/s per direction; 5 up on GPU0, GPU7, 125 GB/s per direction; what is missing joins GPU3 with GPU0, GPU7", "begin with GPU3"}},
+		{name: "two links of GPUs that share none: the numbers do not tell which", host: v100x8([2]int{0, 3}, [2]int{5, 6}),
+			want: []string{"critical sure gpu:" + rootChild(0) + " gpu:" + rootChild(3) + " gpu:" + rootChild(5) + " gpu:" + rootChild(6)}, says: []string{"joins these GPUs with each other"}},
+		{name: "the same, and the driver says where they lead", host: v100x8().with(func(h *host) {
+			h.linkLost(0, 3)
+			h.linkLost(5, 6)
+		}), want: []string{"critical sure gpu:" + rootChild(0) + " gpu:" + rootChild(3), "critical sure gpu:" + rootChild(5) + " gpu:" + rootChild(6)}},
+		{name: "all links of one module: those of its neighbours lead there", host: v100x8().with(func(h *host) {
+			for j := range 8 {
+				for range cubeMesh[3][j] {
+					h.linkLost(3, j)
+				}
+			}
+		}), want: []string{"critical sure gpu:" + rootChild(3) + " gpu:" + rootChild(0) + " gpu:" + rootChild(1) + " gpu:" + rootChild(2) + " gpu:" + rootChild(7)},
+			says: []string{"0 up on GPU3 (down: 0, 1, 2, 3, 4, 5)"}},
+		{name: "a link that only one end misses", host: v100x8().linksDown(2, 0), want: []string{"critical sure gpu:" + rootChild(2)}},
+		{name: "links to the CPU down on two GPUs are two causes", host: v100x8().with(func(h *host) {
+			for _, g := range []int{1, 4} {
+				links, _ := h.inv.GPUs[g].NVLinks.Get()
+				links[0] = probe.NVLink{State: probe.LinkDown, RemoteKind: probe.RemoteCPU}
+			}
+		}), want: []string{"critical sure gpu:" + rootChild(1), "critical sure gpu:" + rootChild(4)}},
+		{name: "two bridged pairs, a bad seat in each", host: bridged("10de:2230", 86, 3).with(func(h *host) {
+			h.gpu(rootChild(2), h.onRoot(2, 0), "10de:2230", 86, 0, gen4, toGPU(rootChild(3), 0, 2)...)
+			h.gpu(rootChild(3), h.onRoot(3, 0), "10de:2230", 86, 0, gen4, toGPU(rootChild(2), 0, 2)...)
+		}), want: []string{"critical sure gpu:0000:11:00.0 gpu:0000:21:00.0", "critical sure gpu:0000:31:00.0 gpu:0000:41:00.0"}},
+		{name: "one NVSwitch lost to all GPUs", host: h100x8().with(func(h *host) { h.switchLost(2, true, 0, 1, 2, 3, 4, 5, 6, 7) }),
+			want: []string{"critical sure nvswitch:0000:07:00.0 " + gpuKey(0) + " " + gpuKey(1) + " " + gpuKey(2) + " " + gpuKey(3) + " " + gpuKey(4) + " " + gpuKey(5) + " " + gpuKey(6) + " " + gpuKey(7)},
+			says: []string{"14 up on GPU0, GPU1, GPU2, GPU3, GPU4, GPU5, GPU6, GPU7 (down: 2, 6, 10, 14), 350 GB/s per direction; all that are missing lead to NVSwitch 0000:07:00.0", "replace the base board"}},
+		{name: "far ends not told: the NVSwitch to which no link is left", host: h100x8().with(func(h *host) { h.switchLost(2, false, 1, 5) }),
+			want: []string{"critical likely nvswitch:0000:07:00.0 " + gpuKey(1) + " " + gpuKey(5)}},
+		{name: "one GPU and one NVSwitch: the GPU", host: h100x8().with(func(h *host) { h.switchLost(2, true, 5) }), want: []string{"critical sure " + gpuKey(5)}},
+		{name: "links to different NVSwitches are several causes", host: h100x8().with(func(h *host) {
+			h.switchLost(2, true, 1)
+			h.switchLost(3, true, 5)
+		}), want: []string{"critical sure " + gpuKey(1), "critical sure " + gpuKey(5)}},
+		{name: "links of unknown end on two GPUs are two causes", host: h100x8().linksDown(1, 7).linksDown(5, 7), want: []string{"critical sure " + gpuKey(1), "critical sure " + gpuKey(5)}},
+		{name: "addresses in hexadecimal order", host: h100x8().linksDown(3, 7).linksDown(4, 7).linksDown(7, 7).with(func(h *host) {
+			for i := range h.inv.GPUs {
+				h.inv.GPUs[i].Index = probe.Opt[int]{}
+			}
+		}), want: []string{"critical sure " + gpuKey(3), "critical sure " + gpuKey(4), "critical sure " + gpuKey(7)}},
 		{name: "V100 cube mesh", host: v100x8()},
 		{name: "bridge with a bad seat: one finding for the pair", host: bridged("10de:2230", 86, 3),
 			want: []string{"critical sure gpu:0000:11:00.0 gpu:0000:21:00.0"}, says: []string{"reseat the NVLink bridges", "56.25 GB/s"}},
@@ -102,7 +175,7 @@ func TestNVLinkDown(t *testing.T) {
 			h.inv.GPUs = h.inv.GPUs[:4]
 		}).guest(), gap: "may not be visible"},
 		{name: "whole cube mesh in a guest, one link gone", host: v100x8([2]int{0, 3}).guest(),
-			want: []string{"critical sure gpu:" + rootChild(0), "critical sure gpu:" + rootChild(3)}},
+			want: []string{"critical sure gpu:" + rootChild(0) + " gpu:" + rootChild(3)}},
 		{name: "NVSwitch in a guest, links gone", host: flatVM().linksDown(1, 0, 1), want: []string{"critical sure gpu:0000:00:07.0"}},
 	})
 }

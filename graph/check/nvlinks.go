@@ -2,17 +2,16 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
 )
 
-// Gaps of both NVLink rules.
+// Gaps of the NVLink rules.
 const (
 	noNVLinks   = "state of the NVLinks not in the sources"
-	readNVLinks = "run nvidia-smi nvlink -s on the host, or ncclmap with the driver at hand"
+	readNVLinks = "run ncclmap on the host itself (it asks the driver), or add a recording of the driver's answers"
 	cutShort    = "the topo -m table was cut short"
 	wholeTable  = "give the whole output of nvidia-smi topo -m"
 )
@@ -23,6 +22,7 @@ type nvlinks struct {
 	up       int
 	down     []int // numbers of links that are listed and not up
 	switched bool  // through NVSwitch
+	direct   bool  // to a GPU
 	matrix   bool  // from topo -m, which shows only what the visible GPUs share
 	cut      bool  // matrix without a cell for some pair
 	proof    []Evidence
@@ -49,6 +49,7 @@ func (p *Pass) nvlinkCount(n *graph.Node) nvlinks {
 			}
 			out.up++
 			out.switched = out.switched || l.RemoteKind == probe.RemoteSwitch
+			out.direct = out.direct || l.RemoteKind == probe.RemoteGPU
 		}
 		fact := fmt.Sprintf("%s of %s", count(out.up, "NVLink up", "NVLinks up"), n.Label)
 		if len(out.down) > 0 {
@@ -81,6 +82,7 @@ func (p *Pass) nvlinkCount(n *graph.Node) nvlinks {
 		if l.Kind == graph.NVLink && l.State == probe.LinkUp {
 			out.up++
 			out.switched = out.switched || l.B.Kind == graph.KindNVSwitch
+			out.direct = out.direct || l.B.Kind == graph.KindGPU
 		}
 	}
 	return out
@@ -131,16 +133,4 @@ func model(n *graph.Node) string {
 		return id
 	}
 	return n.GPU.Name
-}
-
-// pairOnly reports two GPUs that are joined with each other and nothing else.
-func (p *Pass) pairOnly(n *graph.Node) *graph.Node {
-	peers := p.nvlinkPeers(n)
-	if len(peers) != 1 {
-		return nil
-	}
-	if back := p.nvlinkPeers(peers[0]); !slices.Equal(back, []*graph.Node{n}) {
-		return nil
-	}
-	return peers[0]
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -34,7 +35,15 @@ func gather(t *graph.Topology) *facts {
 	if t.Inv.Host.Name != "" {
 		f.host = "host:" + t.Inv.Host.Name
 	}
-	f.guest = guestMarks(t)
+	// Where not all indices are known, the topology orders addresses by their
+	// decimal digits.
+	slices.SortStableFunc(f.gpus, func(a, b *graph.Node) int {
+		if a.GPU.Index.Known() && b.GPU.Index.Known() {
+			return cmp.Compare(a.GPU.Index.Or(0), b.GPU.Index.Or(0))
+		}
+		return compareKeys(a.Key, b.Key)
+	})
+	f.guest = GuestMarks(t)
 	f.class = make([][]graph.PathClass, len(f.gpus))
 	for i, g := range f.gpus {
 		f.class[i] = make([]graph.PathClass, len(f.hcas))
@@ -50,8 +59,7 @@ func gather(t *graph.Topology) *facts {
 // name is not known.
 func (p *Pass) Host() string { return p.facts.host }
 
-// Guest returns the signs that this host is a virtual machine, none on bare
-// metal. In a guest, PCIe speed, width, NUMA node and distance are claims of
+// Guest returns the [GuestMarks] of this host. In a guest, PCIe speed, width, NUMA node and distance are claims of
 // the hypervisor.
 func (p *Pass) Guest() []Evidence { return p.facts.guest }
 
@@ -104,14 +112,6 @@ func evidence(origins []probe.Origin, field, file, format string, args ...any) E
 // fromTopoFile reports facts that an NCCL topology file states.
 func fromTopoFile(origins []probe.Origin) bool {
 	return slices.ContainsFunc(origins, func(o probe.Origin) bool { return o.Source == probe.SourceNCCLXML })
-}
-
-// statesNUMA reports origins that say for each function which NUMA node it
-// belongs to, -1 included. Of other sources silence means nothing.
-func statesNUMA(origins []probe.Origin) bool {
-	return slices.ContainsFunc(origins, func(o probe.Origin) bool {
-		return o.Source == probe.SourceSysfs || o.Source == probe.SourceNCCLXML
-	})
 }
 
 func keys(nodes []*graph.Node) []string {
@@ -190,10 +190,10 @@ func usability(h *probe.HCA) usable {
 }
 
 // fastestPort returns the usable port of the highest known rate; ok is false
-// where there is none.
-func fastestPort(h *probe.HCA) (port probe.HCAPort, ok bool) {
-	for _, p := range h.Ports {
-		if !p.Active() && (p.State != "" || !fromTopoFile(h.Origins)) {
+// where there is none. A rate that is not believable is not known.
+func fastestPort(n *graph.Node) (port probe.HCAPort, ok bool) {
+	for _, p := range n.HCA.Ports {
+		if !p.Active() && (p.State != "" || !fromTopoFile(n.HCA.Origins)) || notBelievable(n, p) != "" {
 			continue
 		}
 		if r, known := p.Rate.Get(); known && r > 0 && (!ok || r > port.Rate.Or(0)) {
@@ -202,6 +202,19 @@ func fastestPort(h *probe.HCA) (port probe.HCAPort, ok bool) {
 	}
 	return port, ok
 }
+
+// notBelievable says why a port's rate is not believed: no port of its adapter is
+// that fast. It is empty for all other rates.
+func notBelievable(n *graph.Node, p probe.HCAPort) string {
+	a, ok := AdapterOf(n.PCI)
+	rate, known := p.Rate.Get()
+	if !ok || !known || a.Fastest == 0 || rate <= a.Fastest {
+		return ""
+	}
+	return fmt.Sprintf("the port reads %s, and no port of a %s does more than %s", rate.Gbps(), a.Name, a.Fastest.Gbps())
+}
+
+const readRate = "read the speed with mlxlink or ibstat, or update the kernel"
 
 // rateEvidence is the evidence for a port's rate.
 func rateEvidence(h *probe.HCA, p probe.HCAPort) Evidence {

@@ -49,9 +49,9 @@ func runPCIePathBottleneck(p *Pass) {
 			p.Gap(inGuest, onHost, n.Key)
 			continue
 		}
-		port, ok := fastestPort(n.HCA)
+		port, ok := fastestPort(n)
 		if !ok {
-			p.Gap("port rate not known", readLive, n.Key)
+			p.rateGap(n)
 			continue
 		}
 		var narrow bottleneck
@@ -89,6 +89,17 @@ func runPCIePathBottleneck(p *Pass) {
 	for _, b := range found {
 		p.reportBottleneck(b)
 	}
+}
+
+// rateGap says why an HCA has no port whose rate is known.
+func (p *Pass) rateGap(n *graph.Node) {
+	for _, pt := range n.HCA.Ports {
+		if why := notBelievable(n, pt); why != "" {
+			p.Gap(why, readRate, portKey(n.HCA, pt))
+			return
+		}
+	}
+	p.Gap("port rate not known", readLive, n.Key)
 }
 
 // bottleneck is a link that carries less than the port behind it.
@@ -131,7 +142,7 @@ func (p *Pass) reportBottleneck(b bottleneck) {
 	var proof []Evidence
 	for _, n := range b.hcas {
 		subjects = append(subjects, n.Key)
-		if pt, ok := fastestPort(n.HCA); ok {
+		if pt, ok := fastestPort(n); ok {
 			proof = append(proof, rateEvidence(n.HCA, pt))
 		}
 	}
@@ -147,20 +158,34 @@ func (p *Pass) reportBottleneck(b bottleneck) {
 		Expected:  fmt.Sprintf("at least %s for the %s port of %s (%s)", b.port, b.port.Gbps(), names, slotFor(b.port)),
 		Observed:  fmt.Sprintf("%s, %.0f %% of the port rate", observed, 100*float64(b.rate)/float64(b.port)),
 		Evidence:  append(proof, linkEvidence(b.link)...),
-		Fix:       b.fix(names),
+		Fix:       b.fix(names, slices.ContainsFunc(p.facts.gpus, onChip)),
 	})
 }
 
-func (b bottleneck) fix(names string) string {
+// fix says what to do; soldered reports a host whose GPU is part of the board, as
+// its adapters then are.
+func (b bottleneck) fix(names string, soldered bool) string {
 	l := b.link
+	soldered = soldered && l.B.Kind == graph.KindNUMA
 	switch most := l.PCIeMax.Encoded(); {
 	case l.A.Kind == graph.KindGPU:
 		return fmt.Sprintf("nothing to repair if the GPU was built so (its link can do %s): plan with %s instead of %s for %s. No NCCL variable lifts it", linkText(l.PCIeMax), b.rate, b.port, names)
 	case float64(most.Or(0)) >= enough*float64(b.port):
-		return fmt.Sprintf("hardware service: %s trained low (it can do %s): reseat, other riser, BIOS slot setting; read both ends again (current_link_* in /sys/bus/pci/devices). No NCCL variable lifts it", l.Key(), linkText(l.PCIeMax))
+		return fmt.Sprintf("hardware service: the link of %s trained low (it can do %s): reseat, other riser, BIOS slot setting; read both ends again (current_link_* in /sys/bus/pci/devices). No NCCL variable lifts it", whereLink(l), linkText(l.PCIeMax))
+	case soldered:
+		return fmt.Sprintf("nothing to repair where the adapter is part of the board, as on GB10: plan with %s instead of %s for %s. No NCCL variable lifts it", b.rate, b.port, names)
 	}
-	return fmt.Sprintf("administrator: read max_link_* at both ends of %s in /sys/bus/pci/devices to see which is built so, and move %s to a %s slot; else plan with %s instead of %s. No NCCL variable lifts it",
-		l.Key(), names, slotFor(b.port), b.rate, b.port)
+	return fmt.Sprintf("administrator: read max_link_* of %s in /sys/bus/pci/devices to see which end is built so, and move %s to a %s slot; else plan with %s instead of %s. No NCCL variable lifts it",
+		whereLink(l), names, slotFor(b.port), b.rate, b.port)
+}
+
+// whereLink names the PCI functions at the ends of a link, as far as they are
+// visible: "0000:19:00.0 and the port above it, 0000:17:10.0".
+func whereLink(l *graph.Link) string {
+	if l.FuncB == nil {
+		return l.FuncA.Addr.String() + " and the port above it"
+	}
+	return fmt.Sprintf("%s and the port above it, %s", l.FuncA.Addr, l.FuncB.Addr)
 }
 
 func linkEvidence(l *graph.Link) []Evidence {

@@ -24,13 +24,14 @@ func TestPCIePathBottleneck(t *testing.T) {
 		h.numa(1)
 		up := h.bridge("0000:16:00.0", h.bridge("0000:15:01.0", "", "8086:352a", 0, gen5), "1000:c030", 0, gen5)
 		h.gpu("0000:18:00.0", h.bridge("0000:17:00.0", up, "1000:c030", 0, gpuL), "10de:1db6", 70, 0, gpuL)
-		h.hca("mlx5_0", "0000:19:00.0", h.bridge("0000:17:10.0", up, "1000:c030", 0, hcaL), "15b3:101b", 0, hcaL, gbps)
+		h.hca("mlx5_0", "0000:19:00.0", h.bridge("0000:17:10.0", up, "1000:c030", 0, hcaL), "15b3:1021", 0, hcaL, gbps)
 		return h
 	}
 	testRule(t, "pcie-path-bottleneck", []ruleCase{
 		{name: "200 Gb/s in a Gen3 slot", host: pair("15b3:101b", gen3, 200),
 			want: []string{"warning sure " + hcaLink + " hca:mlx5_0"},
-			says: []string{"at least 25 GB/s for the 200 Gb/s port of mlx5_0 (Gen4 x16)", "Gen3 x16, 15.75 GB/s, 63 % of the port rate"}},
+			says: []string{"at least 25 GB/s for the 200 Gb/s port of mlx5_0 (Gen4 x16)", "Gen3 x16, 15.75 GB/s, 63 % of the port rate",
+				"max_link_* of 0000:21:00.0 and the port above it, 0000:20:01.0 in /sys/bus/pci/devices", "move mlx5_0 to a Gen4 x16 slot"}},
 		{name: "400 Gb/s in a Gen5 x4 slot", host: pair("15b3:1021", probe.LinkOfGen(5, 4), 400), want: []string{"critical sure " + hcaLink + " hca:mlx5_0"}},
 		{name: "100 Gb/s in Gen3 x16", host: pair("15b3:1017", gen3, 100)},
 		{name: "100 Gb/s in Gen4 x8: both 12.5 and 15.75", host: pair("15b3:101d", probe.LinkOfGen(4, 8), 100)},
@@ -67,6 +68,7 @@ func TestPCIePathBottleneck(t *testing.T) {
 		{name: "port rate not known", host: pair("15b3:101b", gen3, 200).with(func(h *host) {
 			h.inv.HCAs[0].Ports[0].Rate = probe.Opt[probe.Rate]{}
 		}), gap: "port rate"},
+		{name: "port rate not believable", host: pair("15b3:101b", gen4, 400), gap: "no port of a ConnectX-6 does more than 200 Gb/s"},
 		{name: "PCIe figure not known", host: pair("15b3:101b", probe.PCIeLink{}, 200), gap: "speed or width"},
 		{name: "guest", host: pair("15b3:101b", gen3, 200).guest(), gap: "hypervisor"},
 		{name: "topology file", host: pair("15b3:101b", gen3, 200).asFile(), want: []string{"warning likely " + hcaLink + " hca:mlx5_0"}},
@@ -75,7 +77,11 @@ func TestPCIePathBottleneck(t *testing.T) {
 			h.numa(1)
 			h.gpu(rootChild(0), h.onRoot(0, 0), "10de:2e12", 121, 0, probe.LinkOfGen(1, 16))
 			h.hca("rocep1s0f0", rootChild(1), h.onRoot(1, 0), "15b3:1021", 0, probe.LinkOfGen(5, 4), 200)
-		}), want: []string{"warning sure hca:rocep1s0f0--numa:0 hca:rocep1s0f0"}},
+		}), want: []string{"warning sure hca:rocep1s0f0--numa:0 hca:rocep1s0f0"}, says: []string{"part of the board", "plan with 15.75 GB/s instead of 25 GB/s"}},
+		{name: "board of a superchip: below a switch it may be a card", host: island(gen3, gen4, 200).with(func(h *host) {
+			h.dev("0000:18:00.0").Device = idOf(0x2342)
+			h.dev("0000:16:00.0").Current, h.dev("0000:16:00.0").Max = gen5, gen5
+		}), want: []string{"warning sure hca:mlx5_0--pci:0000:16:00.0 hca:mlx5_0"}, says: []string{"Gen4 x16 slot"}},
 	})
 }
 

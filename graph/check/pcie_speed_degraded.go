@@ -49,11 +49,11 @@ func runPCIeSpeedDegraded(p *Pass) {
 			if !s.gpu.PState.Known() || !s.gpu.Utilization.Known() && !s.gpu.Events.Known() {
 				reason = "the GPU's load is not known, and an idle GPU lowers its link speed"
 			}
-			p.Gap(reason, "run ncclmap check with the driver at hand while a job keeps the GPUs busy", keys(s.nodes)...)
+			p.Gap(reason, "run ncclmap check on the host itself (it asks the driver) while a job keeps the GPUs busy", keys(s.nodes)...)
 			continue
 		}
 		if !known || !s.bothSpeeds {
-			p.Gap("the maximum speed of the other end of the link is not known", readLive, keys(s.nodes)...)
+			p.Gap(s.unknownMax("speed", func(l probe.PCIeLink) bool { return l.Speed.Known() }), readLive, keys(s.nodes)...)
 			continue
 		}
 		steps := can.Gen() - now.Gen()

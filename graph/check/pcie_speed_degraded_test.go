@@ -36,6 +36,7 @@ func TestPCIeSpeedDegraded(t *testing.T) {
 			h.speed(gpuAt(0), 4)
 			h.dev(downAt(0, 0)).Max = gen4
 		})},
+		{name: "own maximum not known", host: h100x8().with(func(h *host) { h.dev(hcaAt(0)).Max = probe.PCIeLink{} }), gap: "the device's own maximum speed is not known"},
 		{name: "powered down", host: h100x8().with(func(h *host) {
 			h.speed(hcaAt(3), 1)
 			h.dev(hcaAt(3)).Runtime = "suspended"

@@ -49,7 +49,7 @@ func runPCIeWidthDegraded(p *Pass) {
 			if known && now >= can {
 				continue // as wide as the end that is known allows
 			}
-			p.Gap("the maximum width of the other end of the link is not known", readLive, keys(s.nodes)...)
+			p.Gap(s.unknownMax("width", func(l probe.PCIeLink) bool { return l.Width.Known() }), readLive, keys(s.nodes)...)
 			continue
 		}
 		if now >= can {
@@ -83,7 +83,7 @@ func (p *Pass) tooNarrow(s slot, left probe.PCIeLink) string {
 		if !ok || !s.carries(p, h) {
 			continue
 		}
-		if port, known := fastestPort(n.HCA); known && float64(rate) < enough*float64(port.Rate.Or(0)) {
+		if port, known := fastestPort(n); known && float64(rate) < enough*float64(port.Rate.Or(0)) {
 			return fmt.Sprintf("; the %s port of %s does not fit", port.Rate.Or(0).Gbps(), n.Label)
 		}
 	}

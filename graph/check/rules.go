@@ -8,11 +8,13 @@ func All() []Rule {
 		pciePathBottleneck,
 		nvlinkDown,
 		nvlinkUneven,
+		nvlinkAbsent,
 		hcaPortDown,
 		hcaRateLow,
 		hcaFarFromGPU,
 		numaUnknown,
 		vmFlatPCI,
+		sourceConflict,
 	}
 }
 

@@ -116,6 +116,20 @@ func (s slot) asleep() *probe.PCIDevice {
 	return nil
 }
 
+// unknownMax says at which end of the link the maximum is not known.
+func (s slot) unknownMax(what string, known func(probe.PCIeLink) bool) string {
+	own := s.dev != nil && known(s.dev.Max) || s.gpu != nil && known(s.gpu.Max)
+	switch {
+	case own && s.port == nil:
+		return fmt.Sprintf("the port above is not visible, so its maximum %s is not known", what)
+	case own:
+		return fmt.Sprintf("the maximum %s of the port above is not known", what)
+	case s.port != nil && known(s.port.Max):
+		return fmt.Sprintf("the device's own maximum %s is not known", what)
+	}
+	return fmt.Sprintf("the maximum %s is known of neither end of the link", what)
+}
+
 // widthEvidence and speedEvidence say what each end reports.
 func (s slot) widthEvidence() []Evidence {
 	return s.evidence("width", func(l probe.PCIeLink) (string, bool) {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
@@ -19,20 +20,21 @@ warning with HCAs, info without: path classes below are not evidence then, and N
 takes every pair for PHB.
 
 Silent when bridges are visible above a GPU or HCA, on bare metal with GPUs on root
-ports, and when the cloud's topology file is among the sources.`,
+ports, and when a topology file beside the host (the cloud's) puts one of its GPUs or
+HCAs below a bridge.`,
 	Replaces: []string{"hca-far-from-gpu", "pcie-width-degraded", "pcie-speed-degraded", "pcie-uneven"},
 	Run:      runVMFlatPCI,
 }
 
 func runVMFlatPCI(p *Pass) {
-	if len(p.facts.gpus) == 0 || p.Inv.TopoFile != nil {
+	if len(p.facts.gpus) == 0 || p.fileHasTree() {
 		return
 	}
 	marks := p.Guest()
 	var signs []Evidence
 	var gpus, seen int
 	file := false
-	for _, n := range append(append([]*graph.Node{}, p.facts.gpus...), p.facts.hcas...) {
+	for _, n := range slices.Concat(p.facts.gpus, p.facts.hcas) {
 		d := n.PCI
 		switch {
 		case d == nil || d.Root == "" && !fromTopoFile(d.Origins):
@@ -53,7 +55,7 @@ func runVMFlatPCI(p *Pass) {
 		file = true
 		switch {
 		case len(signs) > 0:
-		case !d.NUMA.Known():
+		case d.NUMANone:
 			signs = append(signs, evidence(d.Origins, "numa", "", `%s under <cpu numaid="-1">`, n.Label))
 		case !d.Max.Speed.Known():
 			signs = append(signs, evidence(d.Origins, "max_link.speed_gts", "", "link_speed of %s is not readable", n.Label))
@@ -77,6 +79,9 @@ func runVMFlatPCI(p *Pass) {
 	if len(marks) > 0 {
 		observed += "; guest: " + markText(marks)
 	}
+	if f := p.Inv.TopoFile; f != nil {
+		observed += fmt.Sprintf("; %s shows no bridge above them either", f.File)
+	}
 	proof := append([]Evidence{}, marks...)
 	proof = append(proof, signs...)
 	for _, n := range p.facts.gpus {
@@ -93,6 +98,25 @@ func runVMFlatPCI(p *Pass) {
 		Observed:  observed + ". Path classes below the CPU are not evidence; NCCL takes every pair for PHB",
 		Evidence:  proof,
 		Fix:       "operator of the hypervisor: give the guest the bare-metal tree as NCCL_TOPO_FILE, with this guest's bus ids (switch ids may be invented); expose NUMA nodes; keep ACS and ATS on. On a cloud, use the provider's topology file for this instance type",
+	})
+}
+
+// fileHasTree reports a topology file beside the host that is not flat itself: it
+// puts a GPU or HCA of this host below a bridge.
+func (p *Pass) fileHasTree() bool {
+	if p.Inv.TopoFile == nil || p.Inv.TopoFile.Claims == nil {
+		return false
+	}
+	claims := map[probe.BDF]*probe.PCIDevice{}
+	for i, d := range p.Inv.TopoFile.Claims.PCI {
+		claims[d.Addr] = &p.Inv.TopoFile.Claims.PCI[i]
+	}
+	return slices.ContainsFunc(slices.Concat(p.facts.gpus, p.facts.hcas), func(n *graph.Node) bool {
+		if n.PCI == nil || claims[n.PCI.Addr] == nil {
+			return false
+		}
+		up, ok := claims[n.PCI.Addr].Parent.Get()
+		return ok && claims[up] != nil && claims[up].Class != probe.Some(probe.ClassBridgeHost)
 	})
 }
 

@@ -37,7 +37,7 @@ func TestVMFlatPCI(t *testing.T) {
 		{name: "topology file, numaid -1", host: flatVM().asFile(), want: []string{"info sure host:localhost"}, says: []string{"hidden"}},
 		{name: "topology file, numaid -1 is the only sign", host: onRoots().with(func(h *host) {
 			for i := range h.inv.PCI {
-				h.inv.PCI[i].NUMA = probe.Opt[int]{}
+				h.inv.PCI[i].NUMA, h.inv.PCI[i].NUMANone = probe.Opt[int]{}, true
 			}
 		}).asFile(), want: []string{"warning likely host:localhost"}},
 		{name: "topology file, link_speed not readable", host: onRoots().with(func(h *host) { h.dev(rootChild(0)).Max.Speed = probe.Opt[probe.PCIeSpeed]{} }).asFile(),
@@ -45,7 +45,31 @@ func TestVMFlatPCI(t *testing.T) {
 		{name: "topology file of a bare-metal host with GPUs on root ports", host: onRoots().asFile()},
 		{name: "bare metal with GPUs on root ports", host: onRoots()},
 		{name: "guest whose GPUs sit below bridges", host: h100x8().guest()},
-		{name: "the cloud's topology file is given", host: domains().with(func(h *host) { h.inv.TopoFile = &probe.TopoFile{File: "ndv5-topo.xml", Claims: &probe.Inventory{}} })},
+		{name: "the cloud's topology file is given", host: domains().with(func(h *host) {
+			h.claims("ndv5-topo.xml", func(c *host) {
+				up := c.bridge("ffff:ff:01.0", "", "1000:c030", 0, gen5) // invented, as is right
+				c.pci("0031:00:00.0", up, "10de:2330", 0x030200, 0, gen5)
+			})
+		})},
+		{name: "a topology file that is as flat", host: domains().with(func(h *host) {
+			h.claims("flat.xml", func(c *host) { c.pci("0031:00:00.0", "", "10de:2330", 0x030200, 0, gen5) })
+		}), want: []string{"warning sure host:localhost"}, says: []string{"flat.xml shows no bridge above them either"}},
+		{name: "a topology file with host bridges only", host: domains().with(func(h *host) {
+			h.claims("flat.xml", func(c *host) {
+				c.pci("ffff:ff:01.0", "", "8086:09a2", probe.ClassBridgeHost, 0, gen5)
+				c.pci("0031:00:00.0", "ffff:ff:01.0", "10de:2330", 0x030200, 0, gen5)
+			})
+		}), want: []string{"warning sure host:localhost"}},
+		{name: "the topology file of another machine", host: domains().with(func(h *host) {
+			h.claims("other.xml", func(c *host) {
+				c.pci("0000:17:00.0", c.bridge("0000:16:00.0", "", "1000:c030", 0, gen5), "10de:2330", 0x030200, 0, gen5)
+			})
+		}), want: []string{"warning sure host:localhost"}},
+		{name: "numaid not written: no sign", host: onRoots().with(func(h *host) {
+			for i := range h.inv.PCI {
+				h.inv.PCI[i].NUMA = probe.Opt[int]{}
+			}
+		}).asFile()},
 		{name: "superchip in a file", host: (&host{}).with(func(h *host) {
 			h.gpu(rootChild(0), h.onRoot(0, -1), "10de:2941", 100, -1, gen5)
 		}).asFile()},

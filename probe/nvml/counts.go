@@ -139,15 +139,11 @@ func columns(links []linkCounts) *probe.NVLinkCounts {
 	some := false
 	for name, column := range out.Columns() {
 		values := make([]probe.Opt[uint64], len(links))
-		known := false
 		for i, l := range links {
 			values[i] = l[name]
-			known = known || values[i].Known()
 		}
-		if known {
-			*column = values
-			some = true
-		}
+		*column = probe.ColumnOf(values)
+		some = some || *column != nil
 	}
 	if !some {
 		return nil

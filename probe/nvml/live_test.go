@@ -232,7 +232,7 @@ func TestLive(t *testing.T) {
 	}); l != want {
 		t.Errorf("%+v", l)
 	}
-	if c := g.LinkCounts; len(c.CRCFlit) != 18 || c.CRCFlit[4] != probe.Some(uint64(12345)) || c.DataTX[17] != probe.Some(uint64(98765432109876+13817)) || c.Malformed != nil {
+	if c := g.LinkCounts; len(c.CRCFlit) != 1 || c.CRCFlit.At(4) != probe.Some(uint64(12345)) || len(c.DataTX) != 18 || c.DataTX.At(17) != probe.Some(uint64(98765432109876+13817)) || c.Malformed != nil {
 		t.Errorf("%+v", c)
 	}
 	ecc := probe.ECC{Enabled: probe.Some(true), VolatileCorrected: probe.Some(uint64(1)), VolatileUncorrected: probe.Some(uint64(0)), AggregateCorrected: probe.Some(uint64(12)), AggregateUncorrected: probe.Some(uint64(3))}
@@ -469,7 +469,7 @@ func TestDownLinks(t *testing.T) {
 	if len(links) != 18 || links[8].State != "up" || links[9].State != "down" || links[9].Signal.Known() || links[9].Generation.Known() || !links[9].Caps.Known() {
 		t.Errorf("%+v", links)
 	}
-	if c := inv.GPUs[0].LinkCounts; c.DataTX[9].Known() || !c.DataTX[8].Known() || !c.Replay[9].Known() {
+	if c := inv.GPUs[0].LinkCounts; c.DataTX.At(9).Known() || !c.DataTX.At(8).Known() || !c.Replay.At(9).Known() {
 		t.Errorf("%+v", c)
 	}
 }
@@ -499,13 +499,13 @@ func TestBlackwell(t *testing.T) {
 		t.Errorf("%+v", gpu.C2C)
 	}
 	c := gpu.LinkCounts
-	if c.Replay != nil || c.CRCFlit != nil || c.Malformed[17] != probe.Some(uint64(206)) || c.RecoveryFailed[0] != probe.Some(uint64(214)) || c.SymbolErrors[3] != probe.Some(uint64(221)) {
+	if c.Replay != nil || c.CRCFlit != nil || c.Malformed.At(17) != probe.Some(uint64(206)) || c.RecoveryFailed.At(0) != probe.Some(uint64(214)) || c.SymbolErrors.At(3) != probe.Some(uint64(221)) {
 		t.Errorf("%+v", c)
 	}
-	if _, _, ok := probe.NVLinkBER(c.EffectiveBER[0].Or(0)); ok {
+	if _, _, ok := probe.NVLinkBER(c.EffectiveBER.At(0).Or(0)); ok {
 		t.Error("15e-255 is no error rate")
 	}
-	if m, e, ok := probe.NVLinkBER(c.SymbolBER[0].Or(0)); m != 3 || e != 14 || !ok {
+	if m, e, ok := probe.NVLinkBER(c.SymbolBER.At(0).Or(0)); m != 3 || e != 14 || !ok {
 		t.Errorf("%de-%d, %v", m, e, ok)
 	}
 }

@@ -52,7 +52,7 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		}
 	}
 	if len(res.Findings) == 0 {
-		fmt.Fprintf(out, "no findings by %d rules%s\n", len(check.All()), limits(res))
+		fmt.Fprintf(out, "no findings%s\n", limits(res))
 	}
 	for _, f := range res.Findings {
 		fmt.Fprintf(out, "%s %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "))
