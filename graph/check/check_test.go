@@ -242,6 +242,39 @@ func TestOrderAndOnce(t *testing.T) {
 
 const p0 = "host:h"
 
+// Addresses are hexadecimal numbers, names hold decimal ones.
+func TestOrderOfSubjects(t *testing.T) {
+	want := []string{
+		"gpu:2", "gpu:10", "gpu:0000:1b:00.0", "gpu:0000:43:00.0", "gpu:0000:9d:00.0", "gpu:0000:b1:00.0", "gpu:0001:01:00.0", "gpu:0009:01:00.0", "gpu:0010:01:00.0",
+		"hca:mlx5_2", "hca:mlx5_2--pci:0000:1a:00.0", "hca:mlx5_2--pci:0000:42:00.0", "hca:mlx5_2--pci:0000:9c:00.0", "hca:mlx5_10",
+		"numa:1", "numa:unknown", "nvswitch:0000:0b:00.0", "nvswitch:0000:10:00.0", "port:mlx5_2/1", "port:mlx5_10/1",
+	}
+	got := slices.Clone(want)
+	for i := range got { // no order that a stable sort would keep
+		got[i] = want[(i*7+3)%len(want)]
+	}
+	slices.SortFunc(got, compareKeys)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if compareKeys("gx2/gpu:0000:9d:00.0", "gx10/gpu:0000:1b:00.0") >= 0 {
+		t.Error("hosts come first")
+	}
+	h := &host{}
+	h.numa(1)
+	var keys []string
+	for i, bus := range []string{"9d", "1b", "43"} {
+		h.gpu("0000:"+bus+":00.0", h.onRoot(i, 0), "10de:2330", 90, 0, gen5)
+		h.inv.GPUs[i].Index = probe.Opt[int]{}
+	}
+	for _, f := range Run(h.topology(t), All()).Findings {
+		keys = append(keys, f.Subjects...)
+	}
+	if want := want[2:5]; !slices.Equal(keys, want) {
+		t.Errorf("%q, want %q", keys, want)
+	}
+}
+
 func TestGapsAreJoined(t *testing.T) {
 	rules := []Rule{{ID: "r", Run: func(p *Pass) {
 		p.Gap("why", "how", "gpu:2")

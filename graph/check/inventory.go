@@ -36,8 +36,10 @@ func (p *Pass) unreadDevices() {
 			}
 			continue
 		}
-		if name, ok := strings.CutPrefix(g.What, "hca "); ok && p.Topo.Node("hca:"+name) == nil && !strings.Contains(name, " ") {
-			p.Gap("the RDMA device was not read: "+g.Why, how, "hca:"+name)
+		if name, ok := strings.CutPrefix(g.What, "hca "); ok && g.Origin.Source == probe.SourceSysfs && !strings.Contains(name, " ") {
+			if key := "hca:" + name; p.Topo.Node(key) == nil {
+				p.Gap("the RDMA device was not read: "+g.Why, how, key)
+			}
 			continue
 		}
 		addr, what, ok := functionOfGap(g)

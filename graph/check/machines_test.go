@@ -54,6 +54,35 @@ func TestMachines(t *testing.T) {
 	}
 }
 
+// What the fixes of GB10's file say must be possible on that machine.
+func TestGB10File(t *testing.T) {
+	const file = "../../../shared/corpus/topo-xml/gb10-spark-simplified.xml"
+	if _, err := os.Stat(file); err != nil {
+		t.Skip(err)
+	}
+	res, err := run(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range res.Findings {
+		got = append(got, f.Rule)
+		for _, bad := range []string{"--", " slot", "numa:"} {
+			if strings.Contains(f.Fix, bad) {
+				t.Errorf("%s: %q in %s", f.Rule, bad, f.Fix)
+			}
+		}
+	}
+	if want := []string{"pcie-path-bottleneck", "pcie-path-bottleneck"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, g := range res.Gaps {
+		if strings.Contains(g.Reason, "-1") {
+			t.Errorf("%s: the file does not say -1: %s", g.Rule, g.Reason)
+		}
+	}
+}
+
 // The public cases whose inputs can be read and whose answers concern these
 // rules.
 func TestCases(t *testing.T) {

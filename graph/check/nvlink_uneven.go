@@ -12,7 +12,8 @@ var nvlinkUneven = Rule{
 	Doc: `Compares the NVLink totals of the GPUs of one model in one host (NVML, NCCL topology
 file, topo -m). Fires for a GPU with a lower total, 0 included, when more than half
 of its siblings share one higher total and reach 3 or more GPUs over NVLink (one or more
-for SXM modules, which have no bridges).
+for SXM modules, which have no bridges). Among SXM modules of a known board one complete
+module is enough.
 
 critical.
 
@@ -76,13 +77,17 @@ func runNVLinkUneven(p *Pass) {
 				usual = total
 			}
 		}
+		need := needPeers(group[0].node)
+		if b, ok := BoardOf(group[0].node.PCI); ok && b.Form == FormSXM && totals[b.NVLinks] > 0 && !(p.isolated() && b.meshed()) {
+			usual, need = b.NVLinks, 0
+		}
 		var good, low []member
 		alike := true
 		for _, m := range group {
 			switch {
 			case m.up < usual:
 				low = append(low, m)
-			case m.up == usual && len(p.nvlinkPeers(m.node)) >= needPeers(m.node):
+			case m.up == usual && len(p.nvlinkPeers(m.node)) >= need:
 				good = append(good, m)
 			default:
 				alike = false
@@ -107,7 +112,7 @@ func runNVLinkUneven(p *Pass) {
 				Severity:  Critical,
 				Certainty: certainty,
 				Subjects:  []string{m.node.Key},
-				Expected:  fmt.Sprintf("%d NVLinks, as %s of the same model have%s", usual, count(len(good), "other GPU", "other GPUs"), rateText(m.node, usual)),
+				Expected:  fmt.Sprintf("%d NVLinks, as %s%s", usual, count(len(good), "other GPU of the same model has", "other GPUs of the same model have"), rateText(m.node, usual)),
 				Observed:  observed,
 				Evidence:  append(append([]Evidence{}, m.proof...), good[0].proof...),
 				Fix:       p.unevenFix(m.node, m.up),

@@ -17,6 +17,17 @@ func TestNVLinkUneven(t *testing.T) {
 		{name: "no link at all on one GPU", host: h100x8().with(func(h *host) { h.inv.GPUs[6].NVLinks = probe.Some([]probe.NVLink{}) }),
 			want: []string{"critical sure " + gpuKey(6)},
 			says: []string{"18 NVLinks, as 7 other GPUs of the same model have, 450 GB/s per direction", "no NVLink up on GPU6", "Xid 145 to 150"}},
+		{name: "no link at all on most GPUs", host: h100x8().with(func(h *host) {
+			for i := range 7 {
+				h.inv.GPUs[i].NVLinks = toNothing
+			}
+			h.inv.GPUs[0].NVLinks = h.inv.GPUs[7].NVLinks
+		}), want: []string{"critical sure " + gpuKey(1), "critical sure " + gpuKey(2), "critical sure " + gpuKey(3), "critical sure " + gpuKey(4), "critical sure " + gpuKey(5), "critical sure " + gpuKey(6)},
+			says: []string{"as 2 other GPUs of the same model have"}},
+		{name: "one GPU alone has its links", host: h100x8().with(func(h *host) {
+			h.inv.GPUs = h.inv.GPUs[:2]
+			h.inv.GPUs[0].NVLinks = toNothing
+		}), want: []string{"critical sure " + gpuKey(0)}, says: []string{"as 1 other GPU of the same model has"}},
 		{name: "board not in the table, two links down", host: h100x8().linksDown(2, 0, 1).with(unknownBoards),
 			want: []string{"critical sure " + gpuKey(2)}, says: []string{"16 on GPU2 (down: 0, 1)"}},
 		{name: "nvlink-down speaks instead", host: h100x8().linksDown(2, 0, 1)},

@@ -40,6 +40,15 @@ func (l nvlinks) none(n *graph.Node) bool {
 // nvlinkCount counts a GPU's NVLinks: the driver's list or a topology file's
 // counts, else the row of topo -m as graph reads it.
 func (p *Pass) nvlinkCount(n *graph.Node) nvlinks {
+	l, ok := p.facts.nvlinks[n]
+	if !ok {
+		l = p.countNVLinks(n)
+		p.facts.nvlinks[n] = l
+	}
+	return l
+}
+
+func (p *Pass) countNVLinks(n *graph.Node) nvlinks {
 	if links, ok := n.GPU.NVLinks.Get(); ok {
 		out := nvlinks{known: true}
 		for _, l := range links {

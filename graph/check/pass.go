@@ -28,10 +28,11 @@ type facts struct {
 	gpus, hcas []*graph.Node
 	class      [][]graph.PathClass // [gpu][hca]
 	slots      []slot
+	nvlinks    map[*graph.Node]nvlinks // see nvlinkCount
 }
 
 func gather(t *graph.Topology) *facts {
-	f := &facts{host: "host:localhost", gpus: t.Of(graph.KindGPU), hcas: t.Of(graph.KindHCA)}
+	f := &facts{host: "host:localhost", nvlinks: map[*graph.Node]nvlinks{}, gpus: t.Of(graph.KindGPU), hcas: t.Of(graph.KindHCA)}
 	if t.Inv.Host.Name != "" {
 		f.host = "host:" + t.Inv.Host.Name
 	}

@@ -78,6 +78,15 @@ func TestPCIePathBottleneck(t *testing.T) {
 			h.gpu(rootChild(0), h.onRoot(0, 0), "10de:2e12", 121, 0, probe.LinkOfGen(1, 16))
 			h.hca("rocep1s0f0", rootChild(1), h.onRoot(1, 0), "15b3:1021", 0, probe.LinkOfGen(5, 4), 200)
 		}), want: []string{"warning sure hca:rocep1s0f0--numa:0 hca:rocep1s0f0"}, says: []string{"part of the board", "plan with 15.75 GB/s instead of 25 GB/s"}},
+		{name: "GB10 as NCCL writes it: no class, id or NUMA node, C2C", host: (&host{}).with(func(h *host) {
+			h.gpu("000f:01:00.0", "", "10de:2e12", 121, -1, probe.LinkOfGen(1, 16))
+			h.hca("rocep1s0f0", "0000:01:00.0", "", "15b3:1021", -1, probe.LinkOfGen(5, 4), 200)
+			h.asFile()
+			h.inv.GPUs[0].C2C = &probe.C2C{Links: 8, PerLink: probe.Rate(43125e6)}
+			forPCI(&h.inv, func(d *probe.PCIDevice) {
+				d.NUMANone, d.Class, d.Vendor, d.Device = false, probe.Opt[probe.PCIClass]{}, probe.Opt[probe.PCIID]{}, probe.Opt[probe.PCIID]{}
+			})
+		}), want: []string{"warning likely hca:rocep1s0f0--numa:unknown hca:rocep1s0f0"}, says: []string{"part of the board"}},
 		{name: "board of a superchip: below a switch it may be a card", host: island(gen3, gen4, 200).with(func(h *host) {
 			h.dev("0000:18:00.0").Device = idOf(0x2342)
 			h.dev("0000:16:00.0").Current, h.dev("0000:16:00.0").Max = gen5, gen5

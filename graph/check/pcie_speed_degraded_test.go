@@ -36,7 +36,11 @@ func TestPCIeSpeedDegraded(t *testing.T) {
 			h.speed(gpuAt(0), 4)
 			h.dev(downAt(0, 0)).Max = gen4
 		})},
-		{name: "own maximum not known", host: h100x8().with(func(h *host) { h.dev(hcaAt(0)).Max = probe.PCIeLink{} }), gap: "the device's own maximum speed is not known"},
+		{name: "own maximum not known", host: h100x8().with(func(h *host) {
+			h.speed(hcaAt(0), 4)
+			h.dev(hcaAt(0)).Max = probe.PCIeLink{}
+			h.inv.HCAs[0].Ports[0].Rate = probe.Some(probe.Mbps(100e3))
+		}), gap: "the device's own maximum speed is not known"},
 		{name: "powered down", host: h100x8().with(func(h *host) {
 			h.speed(hcaAt(3), 1)
 			h.dev(hcaAt(3)).Runtime = "suspended"

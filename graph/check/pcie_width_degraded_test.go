@@ -62,7 +62,11 @@ func TestPCIeWidthDegraded(t *testing.T) {
 			h.dev(downAt(0, 16)).Max = probe.PCIeLink{}
 			h.inv.HCAs[0].Ports[0].Rate = probe.Some(probe.Mbps(100e3))
 		}), gap: "the maximum width of the port above is not known"},
-		{name: "own maximum not known", host: h100x8().with(func(h *host) { h.dev(hcaAt(0)).Max = probe.PCIeLink{} }), gap: "the device's own maximum width is not known"},
+		{name: "own maximum not known", host: h100x8().with(func(h *host) {
+			h.width(hcaAt(0), 8)
+			h.dev(hcaAt(0)).Max = probe.PCIeLink{}
+			h.inv.HCAs[0].Ports[0].Rate = probe.Some(probe.Mbps(100e3))
+		}), gap: "the device's own maximum width is not known"},
 		{name: "neither maximum known", host: h100x8().with(func(h *host) {
 			h.dev(hcaAt(0)).Max, h.dev(downAt(0, 16)).Max = probe.PCIeLink{}, probe.PCIeLink{}
 		}), gap: "known of neither end"},

@@ -59,12 +59,12 @@ func (p *Pass) fieldConflicts() {
 		}
 		o := &found[i]
 		field := strings.TrimSpace(part + " " + c.Field)
-		fact := fmt.Sprintf("%s: %s is used (%s)", field, c.Values[0].Value, c.Values[0].Origin)
+		fact := fmt.Sprintf("%s: %s is used (%s)", field, c.Values[0].Value, originText(c.Values[0].Origin))
 		for k, v := range c.Values {
 			how := "is used"
 			if k > 0 {
 				how = "is not used"
-				fact += fmt.Sprintf(", %s says %s", v.Origin, v.Value)
+				fact += fmt.Sprintf(", %s says %s", originText(v.Origin), v.Value)
 			}
 			o.proof = append(o.proof, Evidence{Source: v.Origin.Source, Where: v.Origin.Where, Fact: fmt.Sprintf("%s %s, which %s", field, v.Value, how)})
 		}
@@ -76,6 +76,14 @@ func (p *Pass) fieldConflicts() {
 			Observed: strings.Join(o.facts, "; "), Evidence: o.proof, Fix: reread,
 		})
 	}
+}
+
+// originText names a source in a sentence.
+func originText(o probe.Origin) string {
+	if o.Source == "" || o.Source == "unknown" {
+		return "a source that is not noted"
+	}
+	return o.String()
 }
 
 // conflictSubjects turns the subject of a conflict into node keys. part is what
