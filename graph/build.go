@@ -418,17 +418,18 @@ func (t *Topology) bundleOf(n *Node, l *Link) *bundle {
 	return &t.adj[n.id][len(t.adj[n.id])-1]
 }
 
-// sortForPeople orders GPUs by index, switches by address, others by name.
+// sortForPeople orders GPUs by index, they and switches else by address, others
+// by name.
 func sortForPeople(nodes []*Node) {
 	slices.SortStableFunc(nodes, func(x, y *Node) int {
-		switch {
-		case x.Kind == KindGPU && y.Kind == KindGPU:
+		if x.Kind == KindGPU && y.Kind == KindGPU {
 			i, iok := x.GPU.Index.Get()
 			j, jok := y.GPU.Index.Get()
 			if iok && jok {
 				return cmp.Compare(i, j)
 			}
-		case x.Kind == y.Kind && x.PCI != nil && y.PCI != nil && (x.Kind == KindSwitch || x.Kind == KindNVSwitch):
+		}
+		if x.Kind == y.Kind && x.PCI != nil && y.PCI != nil && x.Kind != KindHCA && x.Kind != KindNet {
 			return x.PCI.Addr.Compare(y.PCI.Addr)
 		}
 		return probe.CompareNames(x.Label, y.Label)

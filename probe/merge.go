@@ -190,7 +190,7 @@ func (m *merger) object(subject string, dst, src any) {
 			continue
 		}
 		df, sf := d.Field(i), s.Field(i)
-		if m.keyed(subject, name, df, sf) {
+		if m.keyed(subject, name, df, sf, before, *srcOrigins) {
 			continue
 		}
 		if link, ok := df.Interface().(PCIeLink); ok {
@@ -216,10 +216,17 @@ func (m *merger) object(subject string, dst, src any) {
 
 // keyed merges lists whose elements have a key of their own, element by element;
 // false for any other kind of field, and where one side does not know the list.
-func (m *merger) keyed(subject, name string, dst, src reflect.Value) bool {
+func (m *merger) keyed(subject, name string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin) bool {
 	if isUnknown(dst) || isUnknown(src) {
 		return false
 	}
+	first := len(m.out.Conflicts)
+	defer func() {
+		// The elements have no origin of their own: the object's holds.
+		for _, c := range m.out.Conflicts[first:] {
+			c.Values[0].Origin, c.Values[1].Origin = OriginOf(dstOrigins, name), OriginOf(srcOrigins, name)
+		}
+	}()
 	switch d := dst.Addr().Interface().(type) {
 	case *[]HCAPort:
 		mergeList(m, d, src.Interface().([]HCAPort), subject+" "+name, func(p HCAPort) string { return fmt.Sprint(p.Port) })

@@ -248,6 +248,24 @@ func TestMergeJoinsMarks(t *testing.T) {
 	}
 }
 
+// Ports and links are compared one by one, and a difference names both sources.
+func TestMergeComparesPorts(t *testing.T) {
+	a, b := small(), small()
+	b.HCAs[0].Ports[0].State = "DOWN"
+	b.HCAs[0].Origins = []Origin{{Source: SourceNCCLXML, Where: "topo.xml:7"}}
+	b.PCI, b.GPUs = nil, nil
+	got, err := Merge(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Conflict{{Subject: "hca:mlx5_0 ports:1", Field: "state", Values: []ConflictValue{
+		{PortActive, Origin{Source: SourceSysfs, Where: "sys"}}, {"DOWN", Origin{Source: SourceNCCLXML, Where: "topo.xml:7"}},
+	}}}
+	if d := cmp.Diff(want, got.Conflicts); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestMergeRefusesTwoHosts(t *testing.T) {
 	a, b := small(), small()
 	b.Host.Name = "gx02"

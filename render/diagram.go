@@ -118,7 +118,7 @@ func title(t *graph.Topology) string {
 	if inv.Runtime.Driver != "" {
 		parts = append(parts, "driver "+inv.Runtime.Driver)
 	}
-	if len(inv.Settings.Guest) > 0 {
+	if len(check.GuestMarks(t)) > 0 {
 		parts = append(parts, "virtual machine: the PCI tree is what the hypervisor shows")
 	}
 	if len(inv.PCI) == 0 && len(inv.Relations) > 0 {

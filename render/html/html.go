@@ -48,7 +48,7 @@ type cell struct{ Code, Class string }
 // Write writes the page. svg is inlined and must come from the layout engine.
 func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	v := view{
-		Analysis: an, Version: version, Host: text.HostLine(an.Inv), Machine: text.Machine(an.Topo),
+		Analysis: an, Version: version, Host: text.HostLine(an.Topo), Machine: text.Machine(an.Topo),
 		Counts: text.Counts(an.Check), Worst: "fine", NotChecked: text.NotChecked(an.Check),
 		Prediction: text.Prediction(an), Matrix: matrixOf(an.Topo), SVG: template.HTML(svg),
 	}

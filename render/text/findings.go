@@ -159,7 +159,7 @@ func gaps(w io.Writer, t *graph.Topology) error {
 // prediction, settings.
 func Summary(w io.Writer, an *tune.Analysis, s Style) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintln(out, HostLine(an.Inv))
+	fmt.Fprintln(out, HostLine(an.Topo))
 	for _, l := range Machine(an.Topo) {
 		fmt.Fprintln(out, "  "+l)
 	}

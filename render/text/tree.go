@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe"
 )
 
@@ -14,7 +15,7 @@ import (
 // its link: current rate of maximum where they differ. NVLinks follow their GPU.
 func Tree(w io.Writer, t *graph.Topology, marks map[string]string) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintln(out, HostLine(t.Inv))
+	fmt.Fprintln(out, HostLine(t))
 	children := map[*graph.Node][]*graph.Node{}
 	var tops []*graph.Node
 	for _, k := range []graph.Kind{graph.KindNUMA, graph.KindSwitch, graph.KindGPU, graph.KindHCA, graph.KindNet} {
@@ -34,7 +35,8 @@ func Tree(w io.Writer, t *graph.Topology, marks map[string]string) error {
 }
 
 // HostLine is the host in one line.
-func HostLine(inv *probe.Inventory) string {
+func HostLine(t *graph.Topology) string {
+	inv := t.Inv
 	parts := []string{"host"}
 	if inv.Host.Name != "" {
 		parts = append(parts, inv.Host.Name)
@@ -47,7 +49,7 @@ func HostLine(inv *probe.Inventory) string {
 	if inv.Runtime.Driver != "" {
 		parts = append(parts, "· driver", inv.Runtime.Driver)
 	}
-	if len(inv.Settings.Guest) > 0 {
+	if len(check.GuestMarks(t)) > 0 {
 		parts = append(parts, "· virtual machine")
 	}
 	return strings.Join(parts, " ")
