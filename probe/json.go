@@ -37,7 +37,7 @@ func Decode(name string, text []byte) (*Inventory, error) {
 		return nil, jsonError(name, text, dec.InputOffset(), err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, jsonError(name, text, dec.InputOffset(), errors.New("text after the document"))
+		return nil, jsonError(name, text, dec.InputOffset(), errTrailing)
 	}
 	if inv.Schema != Schema {
 		return nil, &SyntaxError{File: name, Msg: fmt.Sprintf("schema is %q, want %q", clip(inv.Schema), Schema)}
@@ -49,9 +49,12 @@ func Decode(name string, text []byte) (*Inventory, error) {
 	return &inv, nil
 }
 
+var errTrailing = errors.New("text after the document")
+
 func jsonError(name string, text []byte, offset int64, err error) error {
 	var syn *json.SyntaxError
 	var typ *json.UnmarshalTypeError
+	var val *valueError
 	msg := strings.TrimPrefix(err.Error(), "json: ")
 	switch {
 	case errors.As(err, &syn):
@@ -61,6 +64,11 @@ func jsonError(name string, text []byte, offset int64, err error) error {
 		msg = fmt.Sprintf("%s: %s does not fit", typ.Field, typ.Value)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		offset, msg = int64(len(text)), "the document is cut off"
+	case errors.As(err, &val) && bytes.Count(text, []byte(val.raw)) == 1:
+		offset = int64(bytes.Index(text, []byte(val.raw)))
+	case !errors.Is(err, errTrailing):
+		// The value stands in the message; where it is, the decoder does not say.
+		return &SyntaxError{File: name, Msg: msg}
 	}
 	line, col := PositionOf(text, offset)
 	return &SyntaxError{File: name, Line: line, Col: col, Msg: msg}

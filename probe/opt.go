@@ -2,7 +2,9 @@ package probe
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 )
 
 // Opt is a value that a source may not know. The zero Opt is unknown; unknown
@@ -52,8 +54,23 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if err := json.Unmarshal(b, &o.value); err != nil {
-		return err
+		return &valueError{raw: string(b), err: err}
 	}
 	o.known = true
 	return nil
+}
+
+// valueError is a JSON value that does not fit, without its place: the decoder
+// does not tell a custom type where it is.
+type valueError struct {
+	raw string
+	err error
+}
+
+func (e *valueError) Error() string {
+	var typ *json.UnmarshalTypeError
+	if errors.As(e.err, &typ) {
+		return fmt.Sprintf("%s is no %s", clip(e.raw), typ.Type)
+	}
+	return strings.TrimPrefix(e.err.Error(), "json: ")
 }

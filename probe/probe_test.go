@@ -129,12 +129,14 @@ func TestRoundTrip(t *testing.T) {
 
 func TestDecodeNamesThePlace(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                                     "x.json:1:1: the document is cut off",
-		`{"schema": "ncclmap.inventor`:         "x.json:1:29: the document is cut off",
-		"{\n \"schema\": 5}":                   "x.json:2:13: schema: number does not fit",
-		`{"shema": ""}`:                        `unknown field "shema"`,
-		`{"schema": "ncclmap.plan/v1"}`:        `x.json: schema is "ncclmap.plan/v1", want "ncclmap.inventory/v1"`,
-		`{"schema": "ncclmap.inventory/v1"} x`: "x.json:1:",
+		``:                              "x.json:1:1: the document is cut off",
+		`{"schema": "ncclmap.inventor`:  "x.json:1:29: the document is cut off",
+		"{\n \"schema\": 5}":            "x.json:2:13: schema: number does not fit",
+		`{"shema": ""}`:                 `unknown field "shema"`,
+		`{"schema": "ncclmap.plan/v1"}`: `x.json: schema is "ncclmap.plan/v1", want "ncclmap.inventory/v1"`,
+		"{\"schema\": \"ncclmap.inventory/v1\",\n \"gpus\": [{\"compute_capability\": 9.5}]}":                             "x.json:2:34: 9.5 is no int",
+		`{"schema": "ncclmap.inventory/v1", "pci": [{"addr": "zz"}]}`:                                                     `x.json: PCI address "zz"`,
+		`{"schema": "ncclmap.inventory/v1"} x`:                                                                            "x.json:1:",
 		`{"schema": "ncclmap.inventory/v1", "numa": [{"id": 0, "cpus": ""}, {"id": 0, "cpus": ""}]}`:                      "x.json: numa 0: appears twice",
 		`{"schema": "ncclmap.inventory/v1", "pci": [{"addr": "0000:01:00.0", "parent": "0000:01:00.0"}]}`:                 "pci 0000:01:00.0: is its own ancestor",
 		`{"schema": "ncclmap.inventory/v1", "pci": [{"addr": "0000:01:00.0", "parent": "0000:02:00.0"}]}`:                 "parent 0000:02:00.0 is not in the inventory",
