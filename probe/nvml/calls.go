@@ -20,6 +20,8 @@ type device interface {
 	// fields makes one nvmlDeviceGetFieldValues; the answers stand in the order
 	// of the questions.
 	fields([]field) []fieldAnswer
+	// inTurn runs f, which asks this GPU, when it is the GPU's turn.
+	inTurn(f func())
 }
 
 type asker interface {

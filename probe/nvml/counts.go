@@ -26,96 +26,119 @@ const (
 	fieldRecoveryAction    = 230
 )
 
-// NVLink counters of generations 1 to 4 are calls of their own, those of
-// generation 5 are fields. The deprecated ones are not asked.
-const lastOldGeneration = 4
-
 // linkCounter says where a column of probe.NVLinkCounts comes from.
 type linkCounter struct {
-	name   string // of the column
-	field  int    // NVML_FI_DEV_*; 0: error is asked
-	error  int    // NVML_NVLINK_ERROR_DL_*
-	newest bool   // of NVLink 5 and later
+	name        string // of the column
+	field       int    // NVML_FI_DEV_*; 0: error is asked
+	error       int    // NVML_NVLINK_ERROR_DL_*
+	first, last int    // NVLink generations that have it
+	guess       bool   // asked of a link whose generation is not known
 }
 
+// linkCounters lists the counters of NVLinks. A counter can have two sources:
+// calls of their own cost a trip to the GPU for each link (about 1 ms on an
+// H200), fields one for all links together, but only drivers since Hopper have
+// these. On NVLink 4 what nvmlDeviceGetNvLinkErrorCounter calls CRC data (and
+// ECC data) rises on a healthy idle link, while nvidia-smi and the fields show
+// no error (2 × H200, driver 580.159.04); so it is not asked there. Deprecated
+// fields are not asked either.
 func linkCounters() []linkCounter {
 	return []linkCounter{
-		{name: "replay", error: 0},
-		{name: "recovery", error: 1},
-		{name: "crc_flit", error: 2},
-		{name: "crc_data", error: 3},
-		{name: "malformed", field: 206, newest: true},
-		{name: "buffer_overrun", field: 207, newest: true},
-		{name: "rcv_errors", field: 208, newest: true},
-		{name: "rcv_remote_errors", field: 209, newest: true},
-		{name: "rcv_general_errors", field: 210, newest: true},
-		{name: "local_integrity_errors", field: 211, newest: true},
-		{name: "xmit_discards", field: 212, newest: true},
-		{name: "recovery_successful", field: 213, newest: true},
-		{name: "recovery_failed", field: 214, newest: true},
-		{name: "effective_errors", field: 219, newest: true},
-		{name: "effective_ber", field: 220, newest: true},
-		{name: "symbol_errors", field: 221, newest: true},
-		{name: "symbol_ber", field: 222, newest: true},
-		{name: "data_tx_kib", field: fieldDataTX},
-		{name: "data_rx_kib", field: fieldDataRX},
-		{name: "raw_tx_kib", field: fieldRawTX},
-		{name: "raw_rx_kib", field: fieldRawRX},
+		{name: "replay", error: 0, first: 1, last: 3},
+		{name: "recovery", error: 1, first: 1, last: 3},
+		{name: "crc_flit", error: 2, first: 1, last: 3},
+		{name: "crc_data", error: 3, first: 1, last: 3},
+		{name: "replay", field: 161, first: 4, last: 4, guess: true},
+		{name: "recovery", field: 162, first: 4, last: 4, guess: true},
+		{name: "crc_flit", field: 163, first: 4, last: 4, guess: true},
+		{name: "malformed", field: 206, first: 5, last: 6, guess: true},
+		{name: "buffer_overrun", field: 207, first: 5, last: 6, guess: true},
+		{name: "rcv_errors", field: 208, first: 5, last: 6, guess: true},
+		{name: "rcv_remote_errors", field: 209, first: 5, last: 6, guess: true},
+		{name: "rcv_general_errors", field: 210, first: 5, last: 6, guess: true},
+		{name: "local_integrity_errors", field: 211, first: 5, last: 6, guess: true},
+		{name: "xmit_discards", field: 212, first: 5, last: 6, guess: true},
+		{name: "recovery_successful", field: 213, first: 5, last: 6, guess: true},
+		{name: "recovery_failed", field: 214, first: 5, last: 6, guess: true},
+		{name: "effective_errors", field: 219, first: 5, last: 6, guess: true},
+		{name: "effective_ber", field: 220, first: 5, last: 6, guess: true},
+		{name: "symbol_errors", field: 221, first: 5, last: 6, guess: true},
+		{name: "symbol_ber", field: 222, first: 5, last: 6, guess: true},
+		{name: "data_tx_kib", field: fieldDataTX, first: 1, last: 6, guess: true},
+		{name: "data_rx_kib", field: fieldDataRX, first: 1, last: 6, guess: true},
+		{name: "raw_tx_kib", field: fieldRawTX, first: 1, last: 6, guess: true},
+		{name: "raw_rx_kib", field: fieldRawRX, first: 1, last: 6, guess: true},
 	}
+}
+
+// has reports whether a link is asked for the counter.
+func (c linkCounter) has(generation probe.Opt[int]) bool {
+	n, ok := generation.Get()
+	if !ok {
+		return c.guess
+	}
+	return n >= c.first && n <= c.last
 }
 
 // linkCounts are the counters of one link by the name of their column.
 type linkCounts map[string]probe.Opt[uint64]
 
-// linkCounts reads a link's counters and its speed.
-func (g *gpuReader) linkCounts(l *probe.NVLink) linkCounts {
-	out := linkCounts{}
-	at, d := g.link(l.Link), g.linkAsker(l)
-	gen, genKnown := l.Generation.Get()
-	ids := []field{{fieldNVLinkSpeed, l.Link}}
-	var names []string
-	for _, c := range linkCounters() {
-		switch {
-		case c.newest && genKnown && gen <= lastOldGeneration:
-		case c.field != 0:
-			ids = append(ids, field{c.field, l.Link})
-			names = append(names, c.name)
-		case genKnown && gen > lastOldGeneration:
-		default:
-			out[c.name] = fact(g.reader, d, at, linkErrors, same, l.Link, c.error)
-		}
+const speedFact = "NVLink speed"
+
+// counters reads the counters and the speed of all links of a GPU.
+func (g *gpuReader) counters(links []probe.NVLink) []linkCounts {
+	out := make([]linkCounts, len(links))
+	table := linkCounters()
+	type wanted struct {
+		link int
+		name string // "" is the speed
 	}
-	answers := g.fields(ids)
-	if answers == nil {
-		return out
-	}
-	if l.State == probe.LinkDown {
-		for i := range answers {
-			if answers[i].s == invalidArgument {
-				answers[i].s = notSupported
+	var ids []field
+	var want []wanted
+	for i := range links {
+		l := &links[i]
+		out[i] = linkCounts{}
+		ids = append(ids, field{fieldNVLinkSpeed, l.Link})
+		want = append(want, wanted{i, ""})
+		for _, c := range table {
+			switch {
+			case !c.has(l.Generation):
+			case c.field != 0:
+				ids = append(ids, field{c.field, l.Link})
+				want = append(want, wanted{i, c.name})
+			default:
+				out[i][c.name] = fact(g.reader, g.linkAsker(l), g.link(l.Link), linkErrors, same, l.Link, c.error)
 			}
 		}
 	}
-	// A driver that does not know each link's speed may know the common one. A
-	// link that is down has none, whatever it states.
-	if a := answers[0]; a.s != invalidArgument && a.s != functionNotFound {
+	for i, a := range g.fields(ids) {
+		l, w := &links[want[i].link], want[i]
+		if l.State == probe.LinkDown && a.s == invalidArgument {
+			continue
+		}
+		at := g.link(l.Link)
+		if w.name != "" {
+			if v, ok := g.field("NVLink counters", at, a); ok {
+				out[w.link][w.name] = probe.Some(v)
+			}
+			continue
+		}
+		// A driver that does not know each link's speed may know the common one. A
+		// link that is down has none, whatever it states.
+		if a.s == invalidArgument || a.s == functionNotFound {
+			continue
+		}
 		if v, ok := g.field(speedFact, at, a); ok && l.State == probe.LinkUp {
 			l.Signal = judge(g.reader, at, speedFact, fieldsFunction, v, success, signal)
-		}
-	}
-	for i, name := range names {
-		if v, ok := g.field("NVLink counters", at, answers[i+1]); ok {
-			out[name] = probe.Some(v)
 		}
 	}
 	return out
 }
 
-const speedFact = "NVLink speed"
-
-// fields asks for several fields at once; nil when the GPU has ended.
+// fields asks for several fields at once; nil when the GPU has ended or nothing
+// is asked.
 func (g *gpuReader) fields(ids []field) []fieldAnswer {
-	if g.ended {
+	if g.ended || len(ids) == 0 {
 		return nil
 	}
 	return g.dev.fields(ids)

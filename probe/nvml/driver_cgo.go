@@ -90,6 +90,8 @@ func (g *driverGPU) ask(q question) (any, status) {
 	return call(g, q)
 }
 
+func (g *driverGPU) inTurn(f func()) { f() }
+
 // fields asks for all fields in one call of the library.
 func (g *driverGPU) fields(ids []field) []fieldAnswer {
 	out := make([]fieldAnswer, len(ids))

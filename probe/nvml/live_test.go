@@ -56,9 +56,8 @@ func h200(i, n int) map[string]any {
 			"l": l, "nvmlDeviceGetNvLinkState": 1, "nvmlDeviceGetNvLinkVersion": 6, "nvmlDeviceGetNvLinkRemoteDeviceType": 2,
 			"nvmlDeviceGetNvLinkRemotePciInfo": map[string]any{"busId": fmt.Sprintf("00000000:%02X:00.0", 5+l%4)},
 			"nvmlDeviceGetNvLinkCapability":    map[string]any{"0": 1, "1": 1, "2": 1, "3": 1, "4": 0, "5": 1},
-			"nvmlDeviceGetNvLinkErrorCounter":  map[string]any{"0": 0, "1": 0, "2": 12345, "3": 0},
 		})
-		fields[pairKey(164, l)] = 26562
+		fields[pairKey(164, l)], fields[pairKey(161, l)], fields[pairKey(162, l)], fields[pairKey(163, l)] = 26562, 0, 0, 12345
 		for id := 138; id <= 141; id++ {
 			fields[pairKey(id, l)] = uint64(98765432109876) + uint64(100*id+l)
 		}
@@ -113,6 +112,10 @@ func newFake(t testing.TB, machine map[string]any) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fakeOf(t, rec)
+}
+
+func fakeOf(t testing.TB, rec *recording) *fake {
 	f := &fake{recording: rec, freed: make(chan struct{})}
 	t.Cleanup(func() { close(f.freed) })
 	return f
@@ -257,6 +260,9 @@ func everyCall(t *testing.T) []question {
 	f.fail = func(gpu int, q question) status {
 		mu.Lock()
 		defer mu.Unlock()
+		if q.function == p2pStatusOf.function {
+			gpu, q.a = 0, 1 // either of the two is asked
+		}
 		if gpu == 0 && !slices.Contains(asked, q) {
 			asked = append(asked, q)
 		}
@@ -270,16 +276,20 @@ func everyCall(t *testing.T) []question {
 
 // TestSilentGPU lets one of eight GPUs hang in each of its calls in turn.
 func TestSilentGPU(t *testing.T) {
-	whole := newFake(t, hgx(8)).look(t, t.Context(), Options{})
+	machine := newFake(t, hgx(8))
+	whole := machine.look(t, t.Context(), Options{})
 	for _, hang := range everyCall(t) {
 		synctest.Test(t, func(t *testing.T) {
 			name := fmt.Sprintf("%s(%d, %d)", hang.function, hang.a, hang.b)
-			f := newFake(t, hgx(8))
-			if hang.function == p2pStatusOf.function {
-				hang.a = 0 // towards the others' first
-			}
+			f := fakeOf(t, machine.recording)
+			pair := hang.function == p2pStatusOf.function
 			f.late = func(int, question) time.Duration { return 100 * time.Microsecond }
-			f.stuck = func(gpu int, q question) bool { return gpu == 3 && q == hang }
+			f.stuck = func(gpu int, q question) bool {
+				if pair { // GPUs 3 and 6, whoever asks
+					return q.function == hang.function && q.b == hang.b && min(gpu, q.a) == 3 && max(gpu, q.a) == 6
+				}
+				return gpu == 3 && q == hang
+			}
 			begin := time.Now()
 			inv := f.look(t, t.Context(), Options{})
 			if d := time.Since(begin); d >= time.Second {
@@ -291,11 +301,12 @@ func TestSilentGPU(t *testing.T) {
 			var gaps []string
 			for _, g := range inv.Gaps {
 				gaps = append(gaps, g.What+": "+g.Why)
-				if !strings.HasPrefix(g.What, "gpu 3") || !strings.Contains(g.Why, hang.function) || !strings.Contains(g.Why, "no answer in time") || g.How == "" {
+				about := strings.HasPrefix(g.What, "gpu 3") || pair && strings.Contains(g.What, "P2P towards gpu")
+				if !about || !strings.Contains(g.Why, hang.function) || !strings.Contains(g.Why, "no answer in time") || g.How == "" {
 					t.Errorf("%s: gap %+v", name, g)
 				}
 			}
-			if len(gaps) != 1 {
+			if len(gaps) == 0 || len(gaps) > 1 && !pair {
 				t.Errorf("%s: gaps %q", name, gaps)
 			}
 			lost := hang.function == openFunction || hang.function == busAddress.function
@@ -311,9 +322,13 @@ func TestSilentGPU(t *testing.T) {
 					}
 					continue
 				}
-				// Towards a GPU that was silent before nobody is asked.
-				if hang.function != p2pStatusOf.function {
-					want.Peers = slices.DeleteFunc(slices.Clone(want.Peers), func(p probe.PeerAccess) bool { return p.GPU == 3 })
+				if pair {
+					// Which of the two was asked, and with whom before, is open.
+					want.Peers, g.Peers = nil, nil
+				}
+				want.Peers = slices.DeleteFunc(slices.Clone(want.Peers), func(p probe.PeerAccess) bool { return p.GPU == 3 })
+				if len(want.Peers) == 0 {
+					want.Peers = nil
 				}
 				if !reflect.DeepEqual(g, want) {
 					t.Errorf("%s: gpu %d differs:\n%s", name, i, cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", g)))
@@ -326,15 +341,13 @@ func TestSilentGPU(t *testing.T) {
 // TestLostGPU is the same with NVML's own word for it, and with errors that do
 // not end the GPU.
 func TestLostGPU(t *testing.T) {
+	machine := newFake(t, hgx(2))
 	for _, s := range []status{gpuLost, timedOut, noPermission, 16, unknownError} {
 		for _, q := range everyCall(t) {
 			name := fmt.Sprintf("%s(%d, %d) answers %d", q.function, q.a, q.b, s)
-			if q.function == p2pStatusOf.function {
-				q.a = 0 // towards the other
-			}
-			f := newFake(t, hgx(2))
+			f := fakeOf(t, machine.recording)
 			f.fail = func(gpu int, x question) status {
-				if gpu == 1 && x == q {
+				if x == q && gpu == 0 || x.function == q.function && x.b == q.b && q.function == p2pStatusOf.function {
 					return s
 				}
 				return success
@@ -344,7 +357,7 @@ func TestLostGPU(t *testing.T) {
 				t.Errorf("%s: no gap", name)
 			}
 			for _, g := range inv.Gaps {
-				if !strings.HasPrefix(g.What, "gpu 1") || !strings.Contains(g.Why, q.function) || !strings.Contains(g.Why, fmt.Sprintf("NVML code %d,", s)) {
+				if !strings.HasPrefix(g.What, "gpu 0") || !strings.Contains(g.Why, q.function) || !strings.Contains(g.Why, fmt.Sprintf("NVML code %d,", s)) {
 					t.Errorf("%s: gap %+v", name, g)
 				}
 			}
@@ -425,7 +438,7 @@ func TestOldDriver(t *testing.T) {
 func TestManyErrors(t *testing.T) {
 	f := newFake(t, hgx(2))
 	f.fail = func(gpu int, q question) status {
-		if gpu == 1 && q.function != openFunction && q.function != busAddress.function {
+		if gpu == 1 && q.function != openFunction && q.function != busAddress.function && q.function != p2pStatusOf.function {
 			return 16
 		}
 		return success
@@ -483,10 +496,12 @@ func TestBlackwell(t *testing.T) {
 	for _, l := range g["links"].([]any)[:18] {
 		l := l.(map[string]any)
 		l["nvmlDeviceGetNvLinkVersion"] = 7
-		delete(l, "nvmlDeviceGetNvLinkErrorCounter")
 		n := l["l"].(int)
 		for id := 206; id <= 222; id++ {
 			fields[pairKey(id, n)] = id
+		}
+		for id := 161; id <= 163; id++ {
+			fields[pairKey(id, n)] = failure(notSupported)
 		}
 		fields[pairKey(220, n)], fields[pairKey(222, n)] = 0xfff, 3<<8|14
 	}
@@ -510,27 +525,52 @@ func TestBlackwell(t *testing.T) {
 	}
 }
 
+// TestAmpere: up to generation 3 the error counters are calls of their own.
+func TestAmpere(t *testing.T) {
+	m := hgx(1)
+	g := m["gpus"].([]any)[0].(map[string]any)
+	for _, l := range g["links"].([]any)[:18] {
+		l := l.(map[string]any)
+		l["nvmlDeviceGetNvLinkVersion"] = 5
+		l["nvmlDeviceGetNvLinkErrorCounter"] = map[string]any{"0": 1, "1": 2, "2": 3, "3": 4 + l["l"].(int)}
+	}
+	inv := newFake(t, m).look(t, t.Context(), Options{})
+	if len(inv.Gaps) > 0 {
+		t.Errorf("%+v", inv.Gaps)
+	}
+	c := inv.GPUs[0].LinkCounts
+	if c.Replay.At(17) != probe.Some(uint64(1)) || c.Recovery.At(0) != probe.Some(uint64(2)) || c.CRCFlit.At(5) != probe.Some(uint64(3)) || c.CRCData.At(5) != probe.Some(uint64(9)) {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestColumns holds the list of columns against the struct and the reader's
 // table against the list.
 func TestColumns(t *testing.T) {
 	var c probe.NVLinkCounts
 	v := reflect.ValueOf(&c).Elem()
 	i := 0
-	var names []string
+	names := map[string]bool{}
 	for name, column := range c.Columns() {
 		tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		if v.Field(i).Addr().Interface() != any(column) || tag != name {
 			t.Errorf("column %d: %s is not field %s", i, name, tag)
 		}
-		names = append(names, name)
+		names[name] = false
 		i++
 	}
 	if i != v.NumField() {
 		t.Errorf("%d columns of %d", i, v.NumField())
 	}
-	for j, l := range linkCounters() {
-		if l.name != names[j] {
-			t.Errorf("reader's column %d is %s, want %s", j, l.name, names[j])
+	for _, l := range linkCounters() {
+		if _, ok := names[l.name]; !ok {
+			t.Errorf("%s is no column", l.name)
+		}
+		names[l.name] = true
+	}
+	for name, filled := range names {
+		if !filled {
+			t.Errorf("nothing fills %s", name)
 		}
 	}
 }
@@ -616,6 +656,57 @@ func TestSlowGPU(t *testing.T) {
 	})
 }
 
+// TestTurns: a slow GPU gives its turn to the others, and GPUs that answer are
+// read one after the other.
+func TestTurns(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		late   time.Duration // each call of GPU 0
+		within time.Duration // the others are through
+	}{
+		{"quick", 100 * time.Microsecond, 200 * time.Millisecond},
+		{"sluggish", 40 * time.Millisecond, longestTurn + 500*time.Millisecond},
+		{"slow", 400 * time.Millisecond, handOver + 700*time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(t, hgx(4))
+			begin := time.Now()
+			var mu sync.Mutex
+			last := map[int]time.Duration{}
+			most, running := 0, map[int]bool{}
+			f.late = func(gpu int, q question) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				last[gpu] = time.Since(begin)
+				if q.function == productName.function {
+					running[gpu] = true
+					most = max(most, len(running))
+				}
+				if q.function == fieldsFunction && q.a == fieldNVLinkSpeedCommon {
+					delete(running, gpu)
+				}
+				switch {
+				case gpu > 0 && q.function == openFunction:
+					return time.Millisecond // so that GPU 0 has the first turn
+				case gpu == 0 && !slices.Contains([]string{openFunction, busAddress.function, uuid.function, persistence.function}, q.function):
+					return c.late
+				}
+				return 100 * time.Microsecond
+			}
+			f.look(t, t.Context(), Options{})
+			for i := 1; i < 4; i++ {
+				if last[i] > c.within {
+					t.Errorf("%s: gpu %d was asked until %v", c.name, i, last[i])
+				}
+			}
+			if side := most > 1; side != (c.late > time.Millisecond) {
+				t.Errorf("%s: %d GPUs side by side", c.name, most)
+			}
+			time.Sleep(time.Second)
+		})
+	}
+}
+
 // TestSilentDriver: the machine's own calls hang.
 func TestSilentDriver(t *testing.T) {
 	for _, c := range []struct {
@@ -661,8 +752,8 @@ func TestUnavailable(t *testing.T) {
 		libraryNotFound: "nvmlInit_v2: NVML code 12, library not found: libnvidia-ml.so.1 cannot be loaded",
 		driverNotLoaded: "nvmlInit_v2: NVML code 9, driver not loaded: the kernel module is not there",
 		versionsDiffer:  "nvmlInit_v2: NVML code 18, driver and library versions differ: the kernel module and libnvidia-ml.so.1 are of different releases",
-		noPermission:    "nvmlInit_v2: NVML code 4, no permission: /dev/nvidiactl may not be opened",
-		operatingSystem: "nvmlInit_v2: NVML code 17, blocked by the operating system: /dev/nvidiactl may not be opened",
+		noPermission:    "nvmlInit_v2: NVML code 4, no permission: /dev/nvidiactl cannot be used",
+		operatingSystem: "nvmlInit_v2: NVML code 17, blocked by the operating system: /dev/nvidiactl cannot be used",
 		noAnswer:        "nvmlInit_v2: no answer in time",
 		unknownError:    "nvmlInit_v2: NVML code 999, unknown error",
 		4711:            "nvmlInit_v2: NVML code 4711, an error without a name here",
@@ -729,8 +820,7 @@ func TestHangingInRealTime(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add(textOf(f, hgx(2)))
-	f.Add([]byte(`{"recording": 2, "driver": "1", "nvml": {"error": "e", "code": 4}, "gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": {"error": "Not Supported", "code": 3}}], "p2p": {"1/0": 0}, "fabric_state": [3, 0]}, {"error": "lost", "code": 15}, {"nvmlDeviceGetUUID": {"error": "no answer in time", "code": -2}}]}`))
+	f.Add([]byte(smallRecording))
 	f.Add([]byte(`{"recording": 2, "gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": 0}], "nvmlDeviceGetFieldValues": {"230/0": 1, "164/0": {"error": "", "code": 2}}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		doc, root, err := parseJSON("f", text)
@@ -742,7 +832,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		r := newRecorder(rec)
-		first := read(r, "")
+		first := read(r, "", inOrder)
 		again, err := r.document()
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package nvml
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,11 +18,9 @@ const (
 )
 
 // read asks a library everything that the inventory has a place for. where is
-// the prefix of the origins, "" or a file name and a colon. GPUs are asked side
-// by side, so that one that is slow to answer delays nobody else; the P2P status
-// of pairs follows when all are through, since such a call touches two GPUs and
-// must not be waiting for one that is gone.
-func read(lib library, where string) *probe.Inventory {
+// the prefix of the origins, "" or a file name and a colon. each runs the reading
+// of n GPUs.
+func read(lib library, where string, each func(n int, gpu func(i int))) *probe.Inventory {
 	inv := &probe.Inventory{Schema: probe.Schema}
 	sys := newReader(where)
 	rt := &inv.Runtime
@@ -38,22 +37,12 @@ func read(lib library, where string) *probe.Inventory {
 		return inv
 	}
 	gpus := make([]gpuReader, min(max(ask(sys, lib, "", deviceCount), 0), maxGPUs))
-	var wg sync.WaitGroup
-	for i := range gpus {
-		gpus[i] = gpuReader{reader: newReader(where), index: i, object: fmt.Sprintf("gpu %d", i)}
-		wg.Go(func() { gpus[i].open(lib) })
-	}
-	wg.Wait()
-	there := make([]bool, len(gpus))
-	for i := range gpus {
-		there[i] = gpus[i].dev != nil && !gpus[i].ended
-	}
-	for i := range gpus {
-		if there[i] {
-			wg.Go(func() { gpus[i].peers(there) })
-		}
-	}
-	wg.Wait()
+	var present roll
+	each(len(gpus), func(i int) {
+		gpus[i] = gpuReader{reader: newReader(where), index: i, object: objectOf(i)}
+		gpus[i].run(lib, &present)
+	})
+	join(gpus)
 	for i := range gpus {
 		g := &gpus[i]
 		if g.found {
@@ -76,6 +65,23 @@ func read(lib library, where string) *probe.Inventory {
 	inv.NVSwitches = switches(inv.GPUs)
 	inv.Normalize()
 	return inv
+}
+
+// inOrder reads GPUs one after the other, for a library that answers at once.
+func inOrder(n int, gpu func(i int)) {
+	for i := range n {
+		gpu(i)
+	}
+}
+
+// sideBySide gives each GPU a goroutine of its own, so that one that is slow to
+// answer delays nobody else.
+func sideBySide(n int, gpu func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { gpu(i) })
+	}
+	wg.Wait()
 }
 
 // switches lists the NVSwitches at the other ends of the links. NVML has no list
@@ -193,22 +199,31 @@ func (r *reader) absent() []probe.Gap {
 	return out
 }
 
-// known reports success, and notes what the status of anything else means. What
-// the GPU or driver does not support is unknown and no gap; calls that a
-// recording or a driver lacks are gathered.
+// known reports success, and notes what the status of anything else means.
 func (r *reader) known(what, object, function string, s status) bool {
+	ok, bad := r.classify(what, s)
+	if bad {
+		r.fail(failed{what: what, object: object, function: function, s: s})
+	}
+	return ok
+}
+
+// classify tells success from what is bad. What the GPU or driver does not
+// support is neither: it is unknown and no gap; calls that a recording or a
+// driver lacks are gathered.
+func (r *reader) classify(what string, s status) (ok, bad bool) {
 	switch s {
 	case success:
-		return true
+		return true, false
 	case notSupported, notAsked:
 	case notRecorded:
 		r.missing[what] = true
 	case functionNotFound, argumentVersion, deprecated:
 		r.unknown[what] = true
 	default:
-		r.fail(failed{what: what, object: object, function: function, s: s})
+		return false, true
 	}
-	return false
+	return false, false
 }
 
 // fail notes a failed call and whether it was the last.
@@ -259,6 +274,25 @@ func judge[T, U any](r *reader, object, what, function string, v T, s status, va
 	return out
 }
 
+// roll lists the GPUs that have been read to their end.
+type roll struct {
+	mu      sync.Mutex
+	present []int
+}
+
+// enter adds a GPU and returns those that were there before it, so that of every
+// two GPUs the later one meets the earlier one.
+func (r *roll) enter(gpu int) []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := slices.Clone(r.present)
+	r.present = append(r.present, gpu)
+	slices.Sort(before)
+	return before
+}
+
+func objectOf(gpu int) string { return fmt.Sprintf("gpu %d", gpu) }
+
 // gpuReader reads one GPU.
 type gpuReader struct {
 	*reader
@@ -267,12 +301,21 @@ type gpuReader struct {
 	dev    device
 	found  bool
 	gpu    probe.GPU
+	asked  []probe.PeerAccess // with the GPUs that were read before
+	pairs  []pairFailed
 }
 
-// open reads what concerns this GPU alone. A GPU whose handle is refused is left
-// out: only its index is known, and what the kernel knows of it would stand
-// beside that as a second GPU. The gap says so.
-func (g *gpuReader) open(lib library) {
+// pairFailed is a call about two GPUs that failed, whichever of them was asked.
+type pairFailed struct {
+	low, high, capability int
+	failed
+}
+
+// run reads a GPU and its P2P status with those that are read already: such a
+// call touches two GPUs and must not be waiting for one that is gone. A GPU
+// whose handle is refused is left out: only its index is known, and what the
+// kernel knows of it would stand beside that as a second GPU. The gap says so.
+func (g *gpuReader) run(lib library, present *roll) {
 	dev, s := lib.open(g.index)
 	if !g.known("handle", g.object, openFunction, s) {
 		return
@@ -287,13 +330,18 @@ func (g *gpuReader) open(lib library) {
 	}
 	// The same as for a refused handle holds for one that is gone already.
 	g.found = !g.ended || g.gpu.UUID != "" || g.gpu.Addr.Known()
-	g.read()
+	// Those who wait for other GPUs take from this mode how long is long.
+	g.gpu.Persistence = fact(g.reader, dev, g.object, persistence, enabled)
+	dev.inTurn(func() {
+		g.read()
+		if !g.ended {
+			g.peers(present.enter(g.index))
+		}
+	})
 }
 
 func (g *gpuReader) read() {
 	r, d, at, gpu := g.reader, g.dev, g.object, &g.gpu
-	// Those who wait for other GPUs take from this mode how long is long.
-	gpu.Persistence = fact(r, d, at, persistence, enabled)
 	gpu.Name = ask(r, d, at, productName)
 	gpu.CC = fact(r, d, at, computeCap, capability)
 	gpu.PState = fact(r, d, at, performance, pState)
@@ -411,13 +459,11 @@ func (g *gpuReader) links() {
 		}
 		links = append(links, probe.NVLink{Link: i, State: state})
 	}
-	counts := make([]linkCounts, len(links))
 	for i := range links {
 		g.linkFacts(&links[i])
-		counts[i] = g.linkCounts(&links[i])
 	}
+	g.gpu.LinkCounts = columns(g.counters(links))
 	g.gpu.NVLinks = probe.Some(links)
-	g.gpu.LinkCounts = columns(counts)
 }
 
 func (g *gpuReader) link(i int) string { return fmt.Sprintf("%s nvlink %d", g.object, i) }
@@ -459,34 +505,52 @@ func (d downLink) ask(q question) (any, status) {
 	return v, s
 }
 
-// peers reads the driver's P2P status towards every other GPU that can be asked.
-func (g *gpuReader) peers(there []bool) {
-	for peer := range there {
-		if peer == g.index || !there[peer] {
-			continue
-		}
+// peers reads the driver's P2P status with other GPUs. It is one status for a
+// pair of GPUs, and each question a trip to the GPU (1.6 ms on an H200), so each
+// pair is asked once.
+func (g *gpuReader) peers(others []int) {
+	for _, other := range others {
+		low, high := min(g.index, other), max(g.index, other)
 		for c, name := range p2pCapabilities() {
-			n, s := answerOf(g.dev, p2pStatusOf, peer, c)
-			if s == noAnswer || s.ends() {
-				// Which of the two is gone is not said, so the next pair is tried;
-				// after a silence this GPU's line is taken.
-				g.failed = append(g.failed, failed{
-					what: fmt.Sprintf("P2P towards gpu %d", peer), object: g.object, function: p2pStatusOf.function, s: s,
-					more: "; one of the two does not answer",
-				})
-				if s == noAnswer {
-					return
-				}
-				break
+			n, s := answerOf(g.dev, p2pStatusOf, other, c)
+			f := failed{what: fmt.Sprintf("P2P %s towards gpu %d", name, high), object: objectOf(low), function: p2pStatusOf.function, s: s}
+			if s.ends() {
+				f.what, f.more = fmt.Sprintf("P2P towards gpu %d", high), "; one of the two does not answer"
 			}
-			what := fmt.Sprintf("P2P %s towards gpu %d", name, peer)
-			if s == notRecorded || s == functionNotFound {
-				what = p2pStatusOf.what
+			ok, bad := g.classify(p2pStatusOf.what, s)
+			if bad {
+				g.pairs = append(g.pairs, pairFailed{low, high, c, f})
 			}
-			if status := judge(g.reader, g.object, what, p2pStatusOf.function, n, s, p2pStatus).Or(""); status != "" {
-				g.gpu.Peers = append(g.gpu.Peers, probe.PeerAccess{GPU: peer, Capability: name, Status: status})
+			if s.ends() {
+				break // Which of the two is gone is not said, so the next pair is tried.
+			}
+			if !ok {
+				continue
+			}
+			if status := judge(g.reader, f.object, f.what, f.function, n, s, p2pStatus).Or(""); status != "" {
+				g.asked = append(g.asked, probe.PeerAccess{GPU: other, Capability: name, Status: status})
 			}
 		}
+	}
+}
+
+// join gives what was learnt about pairs of GPUs to both, and what was not to
+// the lower one.
+func join(gpus []gpuReader) {
+	var bad []pairFailed
+	for i := range gpus {
+		for _, p := range gpus[i].asked {
+			other := &gpus[p.GPU].gpu
+			other.Peers = append(other.Peers, probe.PeerAccess{GPU: i, Capability: p.Capability, Status: p.Status})
+		}
+		gpus[i].gpu.Peers = append(gpus[i].gpu.Peers, gpus[i].asked...)
+		bad = append(bad, gpus[i].pairs...)
+	}
+	slices.SortFunc(bad, func(a, b pairFailed) int {
+		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.high, b.high), cmp.Compare(a.capability, b.capability))
+	})
+	for _, f := range bad {
+		gpus[f.low].failed = append(gpus[f.low].failed, f.failed)
 	}
 }
 

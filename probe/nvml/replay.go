@@ -30,7 +30,8 @@ import (
 //	               healthMask], at least the first two. The order is the
 //	               recorder's; it was checked against nvidia-smi -q of the same
 //	               machine, as far as four numbers of which three are 0 allow.
-//	p2p            {"PEER/CAPABILITY": status}, numbers of nvmlDeviceGetP2PStatus
+//	p2p            {"PEER/CAPABILITY": status}, numbers of nvmlDeviceGetP2PStatus;
+//	               one of a pair's two GPUs suffices
 //
 // The second form, which [Record] writes, adds
 //
@@ -63,7 +64,7 @@ func Replay(name string, text []byte) (*probe.Inventory, error) {
 	if name != "" {
 		where = name + ":"
 	}
-	inv := read(rec, where)
+	inv := read(rec, where, inOrder)
 	if err := inv.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -135,8 +136,26 @@ type recording struct {
 
 type recordedGPU struct {
 	answers
-	s status // of the handle
+	rec   *recording
+	index int
+	s     status // of the handle
 }
+
+// ask takes the P2P status of a pair from the lower of the two GPUs, or from the
+// other if that has none.
+func (g *recordedGPU) ask(q question) (any, status) {
+	if q.function != p2pStatusOf.function || q.a < 0 || q.a >= len(g.rec.gpus) {
+		return g.answers.ask(q)
+	}
+	low, high := min(g.index, q.a), max(g.index, q.a)
+	v, s := g.rec.gpus[low].answers.ask(question{q.function, high, q.b})
+	if s == notRecorded {
+		return g.rec.gpus[high].answers.ask(question{q.function, low, q.b})
+	}
+	return v, s
+}
+
+func (g *recordedGPU) inTurn(f func()) { f() }
 
 // ask counts the GPUs itself unless counting failed.
 func (r *recording) ask(q question) (any, status) {
@@ -188,8 +207,10 @@ func newRecording(doc *document, root *value) (*recording, error) {
 	}
 	rec := &recording{answers: b.answers()}
 	b.take(rec.calls, root, systemCalls(), question{})
-	for _, g := range gpus.array {
-		rec.gpus = append(rec.gpus, b.gpu(g))
+	for i, v := range gpus.array {
+		g := b.gpu(v)
+		g.rec, g.index = rec, i
+		rec.gpus = append(rec.gpus, g)
 	}
 	return rec, b.err
 }

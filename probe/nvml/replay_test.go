@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ncclmap/ncclmap/fixtures"
+	"github.com/ncclmap/ncclmap/fixtures/golden"
 	"github.com/ncclmap/ncclmap/probe"
 )
 
@@ -91,6 +93,44 @@ func checkVM(t *testing.T, text []byte) {
 	}
 	if len(inv.Gaps) != 1 || inv.Gaps[0].Why != "not recorded: UUID, utilization" {
 		t.Errorf("%+v", inv.Gaps)
+	}
+}
+
+// recordedVM is what Record wrote on such a machine, UUIDs replaced.
+const recordedVM = "testdata/2xh200-vm.json"
+
+func TestRecordedMachine(t *testing.T) {
+	text, err := os.ReadFile(recordedVM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := Replay("nvml.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "2xh200-vm.json", []byte(encoded(t, inv)))
+	if len(inv.Gaps) > 0 {
+		t.Errorf("%+v", inv.Gaps)
+	}
+	// The recording of another pair of GPUs in the first form says the same, as
+	// far as it goes, but for what differs from board to board.
+	old, err := Replay("nvml.json", embedded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range inv.GPUs {
+		a, b := inv.GPUs[i], old.GPUs[i]
+		a.UUID, a.Utilization, a.Persistence, a.BAR1, a.ComputeMode, a.Recovery = "", b.Utilization, b.Persistence, b.BAR1, "", ""
+		a.ECC, a.Remapped, a.PCIe, a.LinkCounts = nil, nil, nil, nil
+		a.ModuleID, a.Replays = b.ModuleID, b.Replays
+		links := slices.Clone(a.NVLinks.Or(nil))
+		for l := range links {
+			links[l].Signal, links[l].Caps = probe.Opt[probe.Rate]{}, probe.Opt[int]{}
+		}
+		a.NVLinks = probe.Some(links)
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("gpu %d:\n%s", i, cmp.Diff(fmt.Sprintf("%+v", b), fmt.Sprintf("%+v", a)))
+		}
 	}
 }
 
@@ -231,6 +271,51 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// TestSecondForm checks the values that only the second form holds.
+func TestSecondForm(t *testing.T) {
+	two := func(members string) (probe.GPU, string) {
+		t.Helper()
+		inv, err := Replay("r", []byte(`{"recording": 2, "gpus": [{`+members+`}]}`))
+		if err != nil {
+			t.Fatalf("%s: %v", members, err)
+		}
+		return inv.GPUs[0], why(inv.Gaps)
+	}
+	g, gaps := two(`"nvmlDeviceGetComputeMode": 3, "nvmlDeviceGetPersistenceMode": 0, "nvmlDeviceGetEccMode": [0, 1],
+		"nvmlDeviceGetRemappedRows": [0, 513, 1, 1], "nvmlDeviceGetBAR1MemoryInfo": {"bar1Total": 0},
+		"nvmlDeviceGetFieldValues": {"230/0": 3, "90/0": 0}, "nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": 0, "healthSummary": 3}`)
+	if g.ComputeMode != "exclusive process" || g.Persistence != probe.Some(false) || g.BAR1.Known() || g.Recovery != "drain P2P" || g.Fabric.Health != "limited capacity" ||
+		*g.ECC != (probe.ECC{Enabled: probe.Some(false), Pending: probe.Some(true)}) || *g.Remapped != (probe.RemappedRows{Uncorrected: 513, Pending: true, Failure: true}) || gaps != "" {
+		t.Errorf("%+v %+v %+v, %s", g, g.ECC, g.Remapped, gaps)
+	}
+	g, gaps = two(`"nvmlDeviceGetComputeMode": 9, "nvmlDeviceGetPersistenceMode": 2, "nvmlDeviceGetEccMode": [7, 7], "nvmlDeviceGetRemappedRows": [-1, 0, 0, 0],
+		"nvmlDeviceGetBAR1MemoryInfo": {"bar1Total": 18446744073709551615}, "nvmlDeviceGetFieldValues": {"230/0": 99, "170/0": 1000, "172/0": 5, "164/0": 99999999},
+		"links": [{"l": 0, "nvmlDeviceGetNvLinkState": 1}, {"l": 1, "nvmlDeviceGetNvLinkState": {"error": "", "code": 2}}],
+		"nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": 0, "healthSummary": 9}`)
+	for _, part := range []string{"compute mode 9: unknown", "persistence mode: 2: neither off nor on", "ECC mode: 7", "remapped rows: [-1 0 0 0]: negative", "BAR1 size: 18446744073709551615 bytes", "recovery action 99: unknown", "C2C links: 1000 links", "NVLink speed: 99999999 MB/s", "fabric health 9: unknown"} {
+		if !strings.Contains(gaps, part) {
+			t.Errorf("no gap %q in %q", part, gaps)
+		}
+	}
+	if g.ECC != nil || g.Remapped != nil || g.BAR1.Known() || g.C2C != nil || g.NVLinks.Or(nil)[0].Signal.Known() || g.Fabric == nil {
+		t.Errorf("%+v", g)
+	}
+	// The first form has no place for these, whatever it holds under their names.
+	if g, gaps := one(t, `"nvmlDeviceGetComputeMode": [], "nvmlDeviceGetRemappedRows": 7, "nvmlDeviceGetFieldValues": 1`); g.ComputeMode != "" || g.Remapped != nil || why(gaps) != "" {
+		t.Errorf("%+v, %+v", g, gaps)
+	}
+	// What a recording of the second form lacks is said.
+	inv, err := Replay("r", []byte(`{"recording": 2, "gpus": [{}]}`))
+	if err != nil || len(inv.Gaps) != 1 || !strings.Contains(inv.Gaps[0].Why, "ECC errors, ECC mode") || !strings.Contains(inv.Gaps[0].Why, "recovery action") {
+		t.Errorf("%+v, %v", inv.Gaps, err)
+	}
+	// A refused handle is a gap and no GPU.
+	inv, err = Replay("r", []byte(`{"recording": 2, "gpus": [{"error": "GPU is lost", "code": 15}, {}]}`))
+	if err != nil || len(inv.GPUs) != 1 || inv.GPUs[0].Index != probe.Some(1) || !strings.Contains(why(inv.Gaps), "gpu 0 handle: nvmlDeviceGetHandleByIndex: NVML code 15, GPU is lost; nothing more was asked of it") {
+		t.Errorf("%+v, %v", inv, err)
+	}
+}
+
 func TestPeers(t *testing.T) {
 	inv, err := Replay("", []byte(`{"gpus": [{"p2p": {"1/0": 4, "1/1": 6, "1/2": 9, "1/3": {"error": "e", "code": 999}, "1/4": 1, "1/7": 0, "5/0": 0}}, {}]}`))
 	if err != nil {
@@ -265,27 +350,46 @@ func TestMalformed(t *testing.T) {
 		`{"gpus": [7]}`:                   "r:1:11: a GPU is an object",
 		`{"gpus": [], "driver": 580}`:     "r:1:24: driver: want a line of text",
 		`{"gpus": [{"name": "a\u0007"}]}`: "r:1:20: name: want a line of text",
-		"{\"gpus\": [{\n\"nvmlDeviceGetCurrPcieLinkWidth\": \"x16\"}]}":                                             `r:2:35: nvmlDeviceGetCurrPcieLinkWidth: want a whole number or {"error", "code"}`,
-		`{"gpus": [{"nvmlDeviceGetCurrPcieLinkWidth": 1.5}]}`:                                                       "want a whole number",
-		`{"gpus": [{"nvmlDeviceGetModuleId": 1e99}]}`:                                                               "want a whole number",
-		`{"gpus": [{"nvmlDeviceGetPcieReplayCounter": -1}]}`:                                                        "want a count",
-		`{"gpus": [{"nvmlDeviceGetMigMode": [0]}]}`:                                                                 "want 2 whole numbers",
-		`{"gpus": [{"nvmlDeviceGetPciInfo": {}}]}`:                                                                  "want an object with busId",
-		`{"gpus": [{"nvmlDeviceGetUtilizationRates": {"gpu": "a"}}]}`:                                               "want an object with gpu",
-		`{"gpus": [{"nvmlDeviceGetModuleId": {"error": "e"}}]}`:                                                     "want a whole number",
-		`{"gpus": [{"nvmlDeviceGetModuleId": {"error": "e", "code": 0}}]}`:                                          "want a whole number",
-		`{"gpus": [{"fabric_state": [3]}]}`:                                                                         "want a list of state",
-		`{"gpus": [{"fabric_state": [3, 0, -1]}]}`:                                                                  "want unsigned 32-bit",
-		`{"gpus": [{"links": {}}]}`:                                                                                 "links: want a list",
-		`{"gpus": [{"links": [{}]}]}`:                                                                               "want objects with the link's number",
-		`{"gpus": [{"links": [{"l": 99}]}]}`:                                                                        "want a link number up to 36",
-		`{"gpus": [{"links": [{"l": 0}]}]}`:                                                                         "link 0 has no nvmlDeviceGetNvLinkState",
-		`{"gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": 1}, {"l": 0, "nvmlDeviceGetNvLinkState": 1}]}]}`: "link 0 appears twice",
-		`{"gpus": [{"p2p": []}]}`:                                                                                   "p2p: want an object",
-		`{"gpus": [{"p2p": {"1-0": 0, "a/b": 0}}]}`:                                                                 `r:1:27: p2p: key "1-0" is no PEER/CAPABILITY`,
-		`{"gpus": [{"p2p": {"1/0": "ok"}}]}`:                                                                        "1/0: want a whole number",
-		`{"gpus": [` + strings.Repeat("{},", 1024) + `{}]}`:                                                         "1025 GPUs",
-		`{"gpus": [{"nvmlDeviceGetPciInfo": {"busId": "1:0.0"}}, {"nvmlDeviceGetPciInfo": {"busId": "0:1:0.0"}}]}`:  "appears twice",
+		"{\"gpus\": [{\n\"nvmlDeviceGetCurrPcieLinkWidth\": \"x16\"}]}":                                                                  `r:2:35: nvmlDeviceGetCurrPcieLinkWidth: want a whole number or {"error", "code"}`,
+		`{"gpus": [{"nvmlDeviceGetCurrPcieLinkWidth": 1.5}]}`:                                                                            "want a whole number",
+		`{"gpus": [{"nvmlDeviceGetModuleId": 1e99}]}`:                                                                                    "want a whole number",
+		`{"gpus": [{"nvmlDeviceGetPcieReplayCounter": -1}]}`:                                                                             "want a count",
+		`{"gpus": [{"nvmlDeviceGetMigMode": [0]}]}`:                                                                                      "want 2 whole numbers",
+		`{"gpus": [{"nvmlDeviceGetPciInfo": {}}]}`:                                                                                       "want an object with busId",
+		`{"gpus": [{"nvmlDeviceGetUtilizationRates": {"gpu": "a"}}]}`:                                                                    "want an object with gpu",
+		`{"gpus": [{"nvmlDeviceGetModuleId": {"error": "e"}}]}`:                                                                          "want a whole number",
+		`{"gpus": [{"nvmlDeviceGetModuleId": {"error": "e", "code": 0}}]}`:                                                               "want a whole number",
+		`{"gpus": [{"fabric_state": [3]}]}`:                                                                                              "want a list of state",
+		`{"gpus": [{"fabric_state": [3, 0, -1]}]}`:                                                                                       "want unsigned 32-bit",
+		`{"gpus": [{"links": {}}]}`:                                                                                                      "links: want a list",
+		`{"gpus": [{"links": [{}]}]}`:                                                                                                    "want objects with the link's number",
+		`{"gpus": [{"links": [{"l": 99}]}]}`:                                                                                             "want a link number up to 36",
+		`{"gpus": [{"links": [{"l": 0}]}]}`:                                                                                              "link 0 has no nvmlDeviceGetNvLinkState",
+		`{"gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": 1}, {"l": 0, "nvmlDeviceGetNvLinkState": 1}]}]}`:                      "link 0 appears twice",
+		`{"recording": 3, "gpus": []}`:                                                                                                   "r:1:15: recording: want a form from 1 to 2",
+		`{"recording": "2", "gpus": []}`:                                                                                                 "r:1:15: recording: want a form",
+		`{"recording": 2, "nvmlSystemGetConfComputeState": [0], "gpus": []}`:                                                             "want 3 whole numbers",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetTotalEccErrors": 0}]}`:                                                                 "nvmlDeviceGetTotalEccErrors: want an object",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetTotalEccErrors": {"0": 1}}]}`:                                                          `key "0" is no FIRST/SECOND`,
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetTotalEccErrors": {"0/0": -1}}]}`:                                                       "0/0: want a count",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetFieldValues": []}]}`:                                                                   "nvmlDeviceGetFieldValues: want an object",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetFieldValues": {"164": 1}}]}`:                                                           `key "164" is no FIELD/SCOPE`,
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetFieldValues": {"164/0": 1.5}}]}`:                                                       "164/0: want a count",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetBAR1MemoryInfo": 5}]}`:                                                                 "want an object with bar1Total",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetRemappedRows": [1, 2, 3]}]}`:                                                           "want 4 whole numbers",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetGpuFabricInfoV": [3, 0]}]}`:                                                            "want an object with state and status",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": "x"}}]}`:                                       "want an object with state and status",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": 0, "cliqueId": -1}}]}`:                         "unsigned 32-bit",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": 0, "clusterUuid": 1}}]}`:                       "text for clusterUuid",
+		`{"recording": 2, "gpus": [{"nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": 0, "healthSummary": "x"}}]}`:                   "number for healthSummary",
+		`{"recording": 2, "gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": 1, "nvmlDeviceGetNvLinkCapability": [1]}]}]}`:         "nvmlDeviceGetNvLinkCapability: want an object",
+		`{"recording": 2, "gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": 1, "nvmlDeviceGetNvLinkErrorCounter": {"-1": 0}}]}]}`: `key "-1" is no number`,
+		`{"gpus": [{"p2p": {"01/0": 0}}]}`:                                                                                               `key "01/0" is no PEER/CAPABILITY`,
+		`{"gpus": [{"p2p": []}]}`:                                                                                                        "p2p: want an object",
+		`{"gpus": [{"p2p": {"1-0": 0, "a/b": 0}}]}`:                                                                                      `r:1:27: p2p: key "1-0" is no PEER/CAPABILITY`,
+		`{"gpus": [{"p2p": {"1/0": "ok"}}]}`:                                                                                             "1/0: want a whole number",
+		`{"gpus": [` + strings.Repeat("{},", 1024) + `{}]}`:                                                                              "1025 GPUs",
+		`{"gpus": [{"nvmlDeviceGetPciInfo": {"busId": "1:0.0"}}, {"nvmlDeviceGetPciInfo": {"busId": "0:1:0.0"}}]}`:                       "appears twice",
 	} {
 		_, err := Replay("r", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -294,8 +398,20 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// smallRecording has something of everything, in few bytes: whole recordings
+// keep a fuzzer busy with making them shorter.
+const smallRecording = `{"recording": 2, "driver": "1", "nvml": {"error": "e", "code": 4}, "nvmlSystemGetConfComputeState": [2, 1, 0], "gpus": [
+{"nvmlDeviceGetPciInfo": {"busId": "1:0.0"}, "nvmlDeviceGetTotalEccErrors": {"1/0": 5}, "nvmlDeviceGetRemappedRows": [1, 2, 0, 1], "p2p": {"1/0": 0, "1/2": {"error": "e", "code": 15}},
+ "links": [{"l": 0, "nvmlDeviceGetNvLinkState": 1, "nvmlDeviceGetNvLinkVersion": 7, "nvmlDeviceGetNvLinkCapability": {"0": 1, "5": 1}, "nvmlDeviceGetNvLinkErrorCounter": {"0": 1}},
+           {"l": 1, "nvmlDeviceGetNvLinkState": 0, "nvmlDeviceGetNvLinkRemotePciInfo": {"busId": "2:0.0"}, "nvmlDeviceGetNvLinkRemoteDeviceType": 2},
+           {"l": 2, "nvmlDeviceGetNvLinkState": {"error": "Not Supported", "code": 3}}],
+ "nvmlDeviceGetFieldValues": {"164/0": 53125, "206/0": 1, "220/0": 4095, "230/0": 3, "90/0": {"error": "e", "code": 2}, "170/0": 2, "172/0": 9},
+ "nvmlDeviceGetGpuFabricInfoV": {"state": 3, "status": 0, "cliqueId": 1, "clusterUuid": "u", "healthMask": 170, "healthSummary": 1}},
+{"nvmlDeviceGetUUID": {"error": "no answer in time", "code": -2}, "fabric_state": [3, 0]}, {"error": "lost", "code": 15}]}`
+
 func FuzzReplay(f *testing.F) {
 	f.Add(embedded(f))
+	f.Add([]byte(smallRecording))
 	f.Add([]byte(`{"driver": "1", "gpus": [{"links": [{"l": 0, "nvmlDeviceGetNvLinkState": {"error": "Not Supported", "code": 3}}], "p2p": {"1/0": 0}, "fabric_state": [3, 0]}, {}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		inv, err := Replay("f", text)
