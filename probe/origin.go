@@ -25,6 +25,7 @@ const (
 	SourceNVML     = "nvml"
 	SourceHost     = "host"
 	SourceSMITopo  = "smitopo"
+	SourceNCCLLog  = "nccllog"
 	SourceNCCLXML  = "ncclxml"
 	SourceInferred = "inferred"
 )

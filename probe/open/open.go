@@ -12,6 +12,7 @@ import (
 
 	"github.com/ncclmap/ncclmap/fixtures"
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/nccllog"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
 	"github.com/ncclmap/ncclmap/probe/nvml"
 	"github.com/ncclmap/ncclmap/probe/smitopo"
@@ -41,6 +42,7 @@ const (
 	kindNVML      = "NVML recording"
 	kindNCCLXML   = "NCCL topology XML"
 	kindSMITopo   = "nvidia-smi topo -m"
+	kindNCCLLog   = "NCCL log"
 	kindRoot      = "recorded root"
 )
 
@@ -56,6 +58,13 @@ var formats = []format{
 	}},
 	{kindSMITopo, smitopo.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
 		return smitopo.Decode(name, bytes.NewReader(text))
+	}},
+	{kindNCCLLog, nccllog.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
+		l, err := nccllog.Read(name, bytes.NewReader(text))
+		if err != nil {
+			return nil, err
+		}
+		return l.Inventory(), nil
 	}},
 }
 
@@ -218,7 +227,9 @@ func readExample(name string) ([]Source, error) {
 // itself is what somebody claims about it (a candidate for NCCL_TOPO_FILE); it
 // is kept apart.
 func join(sources []Source) (*probe.Inventory, error) {
-	saw := slices.ContainsFunc(sources, func(s Source) bool { return s.Kind != kindNCCLXML && s.Kind != kindSMITopo })
+	saw := slices.ContainsFunc(sources, func(s Source) bool {
+		return s.Kind == kindRoot || s.Kind == kindNVML || s.Kind == kindInventory
+	})
 	var parts []*probe.Inventory
 	var claim *Source
 	for i, s := range sources {
