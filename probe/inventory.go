@@ -124,7 +124,7 @@ type GPU struct {
 	Remapped    *RemappedRows `json:"remapped_rows,omitempty"`
 	Recovery    string        `json:"recovery_action,omitempty"` // what the driver asks for: none, reset, reboot, drain P2P, …
 	LinkCounts  *NVLinkCounts `json:"nvlink_counters,omitempty"`
-	Peers       []PeerAccess  `json:"peers,omitempty"` // driver's P2P status per peer
+	Peers       PeerList      `json:"peers,omitempty"` // driver's P2P status per peer
 	GDR         Opt[bool]     `json:"gdr,omitzero"`    // GPUDirect RDMA, as a topology file claims it
 	Rank        Opt[int]      `json:"rank,omitzero"`   // communicator rank in a topology dump
 	C2C         *C2C          `json:"c2c,omitempty"`   // chip-to-chip link to the CPU

@@ -10,8 +10,8 @@ import (
 )
 
 // Encode writes the inventory as one JSON document: sorted, validated, two
-// equal inventories give the same bytes. Objects without nested members stand
-// on one line, so that a difference between two machines is a line.
+// equal inventories give the same bytes. Short objects stand on one line, so
+// that a difference between two machines is a line.
 func (inv *Inventory) Encode(w io.Writer) error {
 	out := *inv
 	out.Schema = Schema
@@ -75,8 +75,8 @@ func jsonError(name string, text []byte, offset int64, err error) error {
 }
 
 // FormatJSON lays out valid compact JSON: one member or element a line, but
-// objects and arrays that hold only scalars on a single line when it stays
-// short. The result ends with a newline.
+// objects and arrays that are short on a single line. The result ends with a
+// newline.
 func FormatJSON(compact []byte) []byte {
 	var out bytes.Buffer
 	f := jsonFormatter{in: compact, out: &out}
@@ -85,7 +85,8 @@ func FormatJSON(compact []byte) []byte {
 	return out.Bytes()
 }
 
-// leafWidth is the longest object or array that stays on one line.
+// leafWidth is the longest object or array, in compact form, that stays on one
+// line.
 const leafWidth = 160
 
 type jsonFormatter struct {
@@ -131,20 +132,19 @@ func (f *jsonFormatter) value(depth int) {
 	}
 }
 
-// leaf reports whether the container at pos holds only scalars (or leaves that
-// are empty) and is short, and where it ends.
+// leaf reports whether the container at pos is short, and where it ends.
 func (f *jsonFormatter) leaf() (bool, int) {
-	for i := f.pos + 1; i < len(f.in) && i-f.pos < leafWidth; i++ {
+	depth := 0
+	for i := f.pos; i < len(f.in) && i-f.pos < leafWidth; i++ {
 		switch f.in[i] {
 		case '"':
 			i = stringEnd(f.in, i) - 1
 		case '{', '[':
-			if f.in[i+1] != '}' && f.in[i+1] != ']' {
-				return false, 0
-			}
-			i++
+			depth++
 		case '}', ']':
-			return true, i + 1
+			if depth--; depth == 0 {
+				return true, i + 1
+			}
 		}
 	}
 	return false, 0
