@@ -21,13 +21,16 @@ func (o Origin) String() string {
 
 // Source names. Each reader uses its own.
 const (
-	SourceSysfs    = "sysfs"
-	SourceNVML     = "nvml"
-	SourceHost     = "host"
-	SourceSMITopo  = "smitopo"
-	SourceNCCLLog  = "nccllog"
-	SourceNCCLXML  = "ncclxml"
-	SourceInferred = "inferred"
+	SourceSysfs       = "sysfs"
+	SourceNVML        = "nvml"
+	SourceHost        = "host"
+	SourceSMITopo     = "smitopo"
+	SourceNCCLLog     = "nccllog"
+	SourceNCCLXML     = "ncclxml"
+	SourceKernLog     = "kernlog"
+	SourceNCCLTests   = "nccltests"
+	SourceNVBandwidth = "nvbandwidth"
+	SourceInferred    = "inferred"
 )
 
 // OriginOf returns the origin of one field of an object: the one that names the

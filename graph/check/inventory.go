@@ -12,13 +12,30 @@ import (
 // InventoryGaps stands in Gap.Rule for what no rule can judge because the device
 // itself, or a part of it, was not read: a PCI function or RDMA device that could
 // not be read, a GPU that did not answer its driver, a GPU or RDMA adapter on the
-// bus that no source lists as such. [Run] adds these gaps whatever the rules.
+// bus that no source lists as such, an event in a log. [Run] adds these gaps whatever the rules.
 const InventoryGaps = "inventory"
 
 func runInventory(p *Pass) {
 	p.unreadDevices()
 	p.functionsWithoutGPU()
 	p.functionsWithoutHCA()
+	p.unjudgedEvents()
+}
+
+// unjudgedEvents says that logs hold events (Xids, warnings) which no rule reads
+// yet: silence about them is no verdict.
+func (p *Pass) unjudgedEvents() {
+	var subjects []string
+	for _, e := range p.Inv.Events {
+		s := e.Subject
+		if s == "" {
+			s = p.Host()
+		}
+		if !slices.Contains(subjects, s) {
+			subjects = append(subjects, s)
+		}
+	}
+	p.Gap("events in logs are read but not judged by any rule of this version", "look at them with ncclmap probe --format json", subjects...)
 }
 
 // unreadDevices passes on what the sources could not read of PCI functions, and

@@ -12,8 +12,11 @@ import (
 
 	"github.com/ncclmap/ncclmap/fixtures"
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/kernlog"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
+	"github.com/ncclmap/ncclmap/probe/nccltests"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
+	"github.com/ncclmap/ncclmap/probe/nvbandwidth"
 	"github.com/ncclmap/ncclmap/probe/nvml"
 	"github.com/ncclmap/ncclmap/probe/smitopo"
 	"github.com/ncclmap/ncclmap/probe/sysfs"
@@ -33,6 +36,7 @@ type Source struct {
 // in order, by content only.
 type format struct {
 	kind  string
+	mixed bool // one text may hold several of these
 	sniff func(head []byte) bool
 	read  func(name string, text []byte) (*probe.Inventory, error)
 }
@@ -43,29 +47,40 @@ const (
 	kindNCCLXML   = "NCCL topology XML"
 	kindSMITopo   = "nvidia-smi topo -m"
 	kindNCCLLog   = "NCCL log"
+	kindNCCLTests = "nccl-tests output"
+	kindNVBand    = "nvbandwidth output"
+	kindKernLog   = "kernel log"
 	kindRoot      = "recorded root"
 )
 
 var formats = []format{
-	{kindInventory, isJSONWith(`"schema"`), func(name string, text []byte) (*probe.Inventory, error) { return probe.Decode(name, text) }},
-	{kindNVML, isJSONWith(`"nvml"`, `"gpus"`), nvml.Replay},
-	{kindNCCLXML, ncclxml.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
+	{kindInventory, false, isJSONWith(`"schema"`), func(name string, text []byte) (*probe.Inventory, error) { return probe.Decode(name, text) }},
+	{kindNVML, false, isJSONWith(`"nvml"`, `"gpus"`), nvml.Replay},
+	{kindNCCLXML, false, ncclxml.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
 		doc, err := ncclxml.Decode(name, bytes.NewReader(text))
 		if err != nil {
 			return nil, err
 		}
 		return doc.Inventory()
 	}},
-	{kindSMITopo, smitopo.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
+	{kindSMITopo, false, smitopo.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
 		return smitopo.Decode(name, bytes.NewReader(text))
 	}},
-	{kindNCCLLog, nccllog.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
-		l, err := nccllog.Read(name, bytes.NewReader(text))
+	{kindNCCLTests, true, nccltests.Sniff, streamed(nccltests.Read)},
+	{kindNCCLLog, true, nccllog.Sniff, streamed(nccllog.Read)},
+	{kindNVBand, true, nvbandwidth.Sniff, streamed(nvbandwidth.Read)},
+	{kindKernLog, true, kernlog.Sniff, streamed(kernlog.Read)},
+}
+
+// streamed adapts a reader of endless text.
+func streamed[D interface{ Inventory() *probe.Inventory }](read func(string, io.Reader) (D, error)) func(string, []byte) (*probe.Inventory, error) {
+	return func(name string, text []byte) (*probe.Inventory, error) {
+		doc, err := read(name, bytes.NewReader(text))
 		if err != nil {
 			return nil, err
 		}
-		return l.Inventory(), nil
-	}},
+		return doc.Inventory(), nil
+	}
 }
 
 // Kinds lists what is recognised, for help texts and errors.
@@ -161,38 +176,41 @@ func readText(name string, r io.Reader) ([]Source, error) {
 	if name != "standard input" {
 		base = filepath.Base(name)
 	}
-	s, err := recognise(name, base, text)
-	if err != nil {
-		return nil, err
-	}
-	return []Source{s}, nil
+	return recognise(name, base, text)
 }
 
-// recognise finds the format of a text and reads it. base is what error
+// recognise finds the formats of a text and reads it. base is what error
 // messages and origins call it.
-func recognise(name, base string, text []byte) (Source, error) {
+func recognise(name, base string, text []byte) ([]Source, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(text)) == 0 {
-		return Source{}, fmt.Errorf("%s: empty", name)
+		return nil, fmt.Errorf("%s: empty", name)
 	}
+	var out []Source
 	for _, f := range formats {
-		if !f.sniff(text) {
+		if len(out) > 0 && !f.mixed || !f.sniff(text) {
 			continue
 		}
 		inv, err := f.read(base, text)
 		if err != nil {
-			return Source{}, err
+			return nil, err
 		}
-		return Source{Name: name, Kind: f.kind, inv: inv}, nil
+		out = append(out, Source{Name: name, Kind: f.kind, inv: inv})
+		if !f.mixed {
+			break
+		}
+	}
+	if len(out) > 0 {
+		return out, nil
 	}
 	what := "text"
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		return Source{}, fmt.Errorf("%s: UTF-16 text %w; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)", name, ErrUnrecognised)
+		return nil, fmt.Errorf("%s: UTF-16 text %w; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)", name, ErrUnrecognised)
 	}
 	if bytes.IndexByte(text[:min(len(text), 8192)], 0) >= 0 {
 		what = "binary data"
 	}
-	return Source{}, fmt.Errorf("%s: %s %w; readable are: %s", name, what, ErrUnrecognised, strings.Join(Kinds(), ", "))
+	return nil, fmt.Errorf("%s: %s %w; readable are: %s", name, what, ErrUnrecognised, strings.Join(Kinds(), ", "))
 }
 
 func readExample(name string) ([]Source, error) {
@@ -214,11 +232,11 @@ func readExample(name string) ([]Source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		s, err := recognise(name+"/"+file, file, text)
+		more, err := recognise(name+"/"+file, file, text)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, s)
+		out = append(out, more...)
 	}
 	return out, nil
 }
