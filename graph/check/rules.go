@@ -13,6 +13,7 @@ func All() []Rule {
 		hcaRateLow,
 		hcaFarFromGPU,
 		numaUnknown,
+		numaImplausible,
 		vmFlatPCI,
 		sourceConflict,
 	}
