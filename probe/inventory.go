@@ -104,9 +104,10 @@ type GPU struct {
 	UUID        string        `json:"uuid,omitempty"`
 	Addr        Opt[BDF]      `json:"addr"`
 	Name        string        `json:"name,omitempty"`
-	CC          Opt[int]      `json:"compute_capability"` // ×10: 90 is sm_90
-	PState      Opt[int]      `json:"pstate"`             // 0 = maximum performance
-	Utilization Opt[int]      `json:"utilization"`        // percent
+	Device      Opt[PCIID]    `json:"pci_device,omitzero"` // PCI device id, where the driver states it
+	CC          Opt[int]      `json:"compute_capability"`  // ×10: 90 is sm_90
+	PState      Opt[int]      `json:"pstate"`              // 0 = maximum performance
+	Utilization Opt[int]      `json:"utilization"`         // percent
 	Events      Opt[uint64]   `json:"clocks_event_reasons,omitzero"`
 	Current     PCIeLink      `json:"current_link"`            // as the GPU's driver reports it
 	Max         PCIeLink      `json:"max_link"`                // device and system together

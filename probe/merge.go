@@ -12,7 +12,7 @@ import (
 // driver knows its GPUs best, the kernel the bus; text that passed through a
 // terminal comes after both, and a topology file, which may have been written
 // by hand, last. What was inferred yields to anything read.
-var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceInferred}
+var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceInferred}
 
 // trustOf ranks an inventory by the source of its facts; an inventory that was
 // merged before (or is of no known source) ranks first, since its own facts
@@ -254,7 +254,7 @@ func (m *merger) fact(subject, name string, dst, src reflect.Value, dstOrigins, 
 	}
 }
 
-// joined adds to a list of signs or modules what only the other source has;
+// joined adds to a list of signs, modules or unknown attributes what only the other source has;
 // false for any other kind of fact.
 func joined(dst, src reflect.Value) bool {
 	switch d := dst.Addr().Interface().(type) {
@@ -262,6 +262,8 @@ func joined(dst, src reflect.Value) bool {
 		*d = union(*d, src.Interface().([]Mark))
 	case *[]Module:
 		*d = union(*d, src.Interface().([]Module))
+	case *[]Attr:
+		*d = union(*d, src.Interface().([]Attr))
 	default:
 		return false
 	}

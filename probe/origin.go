@@ -25,6 +25,8 @@ const (
 	SourceNVML        = "nvml"
 	SourceHost        = "host"
 	SourceSMITopo     = "smitopo"
+	SourceSMIQuery    = "smiquery"
+	SourceHwlocXML    = "hwlocxml"
 	SourceNCCLLog     = "nccllog"
 	SourceNCCLXML     = "ncclxml"
 	SourceKernLog     = "kernlog"

@@ -83,7 +83,7 @@ func linksKnown(n *graph.Node) bool {
 	if n.GPU.NVLinks.Known() {
 		return true
 	}
-	board, ok := check.BoardOf(n.PCI)
+	board, ok := check.BoardOfGPU(n)
 	return ok && board.NVLinks == 0
 }
 

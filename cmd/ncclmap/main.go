@@ -84,8 +84,8 @@ supports.
 SOURCE is what to look at; without one it is this machine. Files are recognised
 by their content:
   FILE            ncclmap inventory (JSON), NVML recording, NCCL topology XML,
-                  output of nvidia-smi topo -m, nccl-tests or nvbandwidth, NCCL
-                  log, kernel log
+                  hwloc XML, output of nvidia-smi (topo -m, -q, -q -x, nvlink,
+                  topo -p2p), nccl-tests or nvbandwidth, NCCL log, kernel log
   DIRECTORY       a recorded root: it holds sys/ or proc/ of some machine
   -               standard input
   example:NAME    a machine that ships in the program (ncclmap probe --examples)

@@ -129,8 +129,21 @@ func BoardOf(d *probe.PCIDevice) (board Board, ok bool) {
 	if d == nil || d.Vendor.Or(0) != probe.VendorNVIDIA || !d.Device.Known() {
 		return Board{}, false
 	}
+	return boardByID(d.Device.Or(0))
+}
+
+// BoardOfGPU returns a GPU's board by its PCI function, or where the bus was not
+// seen by the device id that its driver states.
+func BoardOfGPU(n *graph.Node) (board Board, ok bool) {
+	if n.PCI == nil && n.GPU != nil && n.GPU.Device.Known() {
+		return boardByID(n.GPU.Device.Or(0))
+	}
+	return BoardOf(n.PCI)
+}
+
+func boardByID(id probe.PCIID) (Board, bool) {
 	for _, b := range boards {
-		if b.Device == d.Device.Or(0) {
+		if b.Device == id {
 			return b, true
 		}
 	}
@@ -149,7 +162,7 @@ func onChip(n *graph.Node) bool {
 			return true
 		}
 	}
-	b, ok := BoardOf(n.PCI)
+	b, ok := BoardOfGPU(n)
 	return ok && b.OnChip
 }
 

@@ -43,7 +43,7 @@ func (p *Pass) absentOn(form Form, severity Severity) {
 	partOnly := false
 	told := true // of every GPU that can have links now
 	for _, n := range p.facts.gpus {
-		b, ok := BoardOf(n.PCI)
+		b, ok := BoardOfGPU(n)
 		if !ok || b.Form != form {
 			continue
 		}
@@ -114,7 +114,7 @@ func (p *Pass) absentUnclear() {
 	var boards, chips []*graph.Node
 	for _, n := range p.facts.gpus {
 		l := p.nvlinkCount(n)
-		b, ok := BoardOf(n.PCI)
+		b, ok := BoardOfGPU(n)
 		switch {
 		case l.up > 0:
 			return

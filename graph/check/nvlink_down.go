@@ -66,7 +66,7 @@ func runNVLinkDown(p *Pass) {
 // cannot be judged. SXM modules without any link are in: they may be where the
 // lost links of others lead.
 func (p *Pass) shortfallOf(n *graph.Node) (s shortfall, ok bool) {
-	board, inTable := BoardOf(n.PCI)
+	board, inTable := BoardOfGPU(n)
 	if inTable && board.NVLinks == 0 {
 		return s, false
 	}
@@ -195,8 +195,8 @@ func (p *Pass) mayHidePeers(n *graph.Node, board Board, l nvlinks) bool {
 }
 
 func sameBoard(a, b *graph.Node) bool {
-	x, ok := BoardOf(a.PCI)
-	y, ok2 := BoardOf(b.PCI)
+	x, ok := BoardOfGPU(a)
+	y, ok2 := BoardOfGPU(b)
 	return ok && ok2 && x.Device == y.Device
 }
 

@@ -27,7 +27,7 @@ nvlink-down speaks.`,
 // needPeers is the number of GPUs that a sibling must reach. Fewer than three
 // may be bridged pairs, which need not be alike; SXM modules have no bridges.
 func needPeers(n *graph.Node) int {
-	if b, ok := BoardOf(n.PCI); ok && b.Form == FormSXM {
+	if b, ok := BoardOfGPU(n); ok && b.Form == FormSXM {
 		return 1
 	}
 	return 3
@@ -44,7 +44,7 @@ func runNVLinkUneven(p *Pass) {
 		return
 	}
 	for _, n := range p.facts.gpus {
-		if b, ok := BoardOf(n.PCI); ok && b.NVLinks == 0 {
+		if b, ok := BoardOfGPU(n); ok && b.NVLinks == 0 {
 			continue
 		}
 		l := p.nvlinkCount(n)
@@ -78,7 +78,7 @@ func runNVLinkUneven(p *Pass) {
 			}
 		}
 		need := needPeers(group[0].node)
-		if b, ok := BoardOf(group[0].node.PCI); ok && b.Form == FormSXM && totals[b.NVLinks] > 0 && !(p.isolated() && b.meshed()) {
+		if b, ok := BoardOfGPU(group[0].node); ok && b.Form == FormSXM && totals[b.NVLinks] > 0 && !(p.isolated() && b.meshed()) {
 			usual, need = b.NVLinks, 0
 		}
 		var good, low []member
@@ -123,7 +123,7 @@ func runNVLinkUneven(p *Pass) {
 
 func (p *Pass) unevenFix(n *graph.Node, up int) string {
 	form := FormSXM
-	if b, ok := BoardOf(n.PCI); ok {
+	if b, ok := BoardOfGPU(n); ok {
 		form = b.Form
 	}
 	fix := "administrator: drain the host and look at the links with nvidia-smi nvlink -s and -e. "

@@ -33,7 +33,7 @@ func (l nvlinks) none(n *graph.Node) bool {
 	if l.known && !l.matrix {
 		return l.up == 0
 	}
-	b, ok := BoardOf(n.PCI)
+	b, ok := BoardOfGPU(n)
 	return ok && b.NVLinks == 0
 }
 

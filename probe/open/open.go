@@ -12,12 +12,14 @@ import (
 
 	"github.com/ncclmap/ncclmap/fixtures"
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/hwlocxml"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
 	"github.com/ncclmap/ncclmap/probe/nvbandwidth"
 	"github.com/ncclmap/ncclmap/probe/nvml"
+	"github.com/ncclmap/ncclmap/probe/smiquery"
 	"github.com/ncclmap/ncclmap/probe/smitopo"
 	"github.com/ncclmap/ncclmap/probe/sysfs"
 )
@@ -50,6 +52,8 @@ const (
 	kindNCCLTests = "nccl-tests output"
 	kindNVBand    = "nvbandwidth output"
 	kindKernLog   = "kernel log"
+	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
+	kindHwlocXML  = "hwloc XML"
 	kindRoot      = "recorded root"
 )
 
@@ -65,6 +69,12 @@ var formats = []format{
 	}},
 	{kindSMITopo, false, smitopo.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
 		return smitopo.Decode(name, bytes.NewReader(text))
+	}},
+	{kindHwlocXML, false, hwlocxml.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
+		return hwlocxml.Decode(name, bytes.NewReader(text))
+	}},
+	{kindSMIQuery, false, smiquery.Sniff, func(name string, text []byte) (*probe.Inventory, error) {
+		return smiquery.Decode(name, bytes.NewReader(text))
 	}},
 	{kindNCCLTests, true, nccltests.Sniff, streamed(nccltests.Read)},
 	{kindNCCLLog, true, nccllog.Sniff, streamed(nccllog.Read)},
@@ -246,7 +256,7 @@ func readExample(name string) ([]Source, error) {
 // is kept apart.
 func join(sources []Source) (*probe.Inventory, error) {
 	saw := slices.ContainsFunc(sources, func(s Source) bool {
-		return s.Kind == kindRoot || s.Kind == kindNVML || s.Kind == kindInventory
+		return s.Kind == kindRoot || s.Kind == kindNVML || s.Kind == kindSMIQuery || s.Kind == kindHwlocXML || s.Kind == kindInventory
 	})
 	var parts []*probe.Inventory
 	var claim *Source
