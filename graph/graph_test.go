@@ -298,3 +298,24 @@ func TestLinkAsTheDriverSeesIt(t *testing.T) {
 		}
 	}
 }
+
+// Without a word on NVLinks the way between two GPUs is not known, unless the
+// matrix tells it.
+func TestUnknownNVLinks(t *testing.T) {
+	m := twoSwitches()
+	for i := range m.inv.GPUs {
+		m.inv.GPUs[i].NVLinks = probe.Opt[[]probe.NVLink]{}
+	}
+	m.inv.Relations = []probe.Relation{{A: "GPU0", B: "GPU1", Code: "PIX"}}
+	top := build(t, m)
+	g := top.Of(KindGPU)
+	if got := top.Class(g[0], g[1]); got != PIX {
+		t.Errorf("GPU0–GPU1: %v, the matrix says PIX", got)
+	}
+	if got := top.SMICode(g[0], g[2]); got != "?" {
+		t.Errorf("GPU0–GPU2: %s", got)
+	}
+	if got := top.Class(g[0], top.Of(KindHCA)[0]); got != PIX {
+		t.Errorf("GPU0–mlx5_0: %v", got)
+	}
+}

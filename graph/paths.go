@@ -139,7 +139,8 @@ func (t *Topology) computePaths() {
 
 // Path returns the best path from device a to device b. Its class is Unknown
 // where the facts do not tell: one of them could not be placed, or both hang on
-// root complexes of unknown NUMA node; then a cell of topo -m, if there is one,
+// root complexes of unknown NUMA node, or they are GPUs whose NVLinks nobody
+// states; then a cell of topo -m, if there is one,
 // decides the class.
 func (t *Topology) Path(a, b *Node) Path {
 	if a == b {
@@ -148,6 +149,9 @@ func (t *Topology) Path(a, b *Node) Path {
 	labels := t.paths[a.id]
 	if labels == nil || labels[b.id].class == 0 {
 		return Path{Class: t.relationClass(a, b)}
+	}
+	if labels[b.id].class > NVB && t.nvlinkMayJoin(a, b) {
+		return Path{Class: Unknown}
 	}
 	p := Path{Class: labels[b.id].class}
 	rate := labels[b.id].rate
@@ -168,6 +172,16 @@ func (t *Topology) Path(a, b *Node) Path {
 		p.Rate = probe.Some(probe.Rate(rate))
 	}
 	return p
+}
+
+// nvlinkMayJoin reports two GPUs of which no source says whether NVLinks join
+// them: the way over PCIe may not be the one that counts.
+func (t *Topology) nvlinkMayJoin(a, b *Node) bool {
+	if a.Kind != KindGPU || b.Kind != KindGPU || a.GPU.NVLinks.Known() || b.GPU.NVLinks.Known() {
+		return false
+	}
+	_, told := t.Relation(a, b)
+	return !told
 }
 
 // Class is the class of Path(a, b).

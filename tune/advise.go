@@ -119,14 +119,33 @@ func (f *facts) declineHCA() (string, []check.Evidence) {
 	switch {
 	case len(f.hcas) == 0:
 		return noRDMA + ": there is nothing to choose from", nil
+	case len(kinds) == 0 && f.allDown():
+		return fmt.Sprintf("no port of the %s is ACTIVE: a list cannot repair that", plural(len(f.hcas), "HCA")), f.hcaEvidence()
 	case !known:
 		return fmt.Sprintf("%s, but model, link layer or rate of some are not known: which are rails cannot be told", plural(len(f.hcas), "HCA")), f.hcaEvidence()
 	case len(kinds) == 1:
-		return fmt.Sprintf("%s, all of one kind (%s): NCCL picks the nearest for each GPU", plural(len(f.hcas), "HCA"), kinds[0]), f.hcaEvidence()
+		down := ""
+		if n := f.downHCAs(); n > 0 {
+			down = fmt.Sprintf("; %d of them not ACTIVE, which NCCL leaves out itself", n)
+		}
+		return fmt.Sprintf("%s, all of one kind (%s): NCCL picks the nearest for each GPU%s", plural(len(f.hcas), "HCA"), kinds[0], down), f.hcaEvidence()
 	default:
 		return fmt.Sprintf("HCAs of %d kinds (%s), but nothing seen shows which of them are rails; a wrong list costs bandwidth", len(kinds), strings.Join(kinds, "; ")), f.hcaEvidence()
 	}
 }
+
+// downHCAs counts the HCAs whose ports are all known not to be ACTIVE.
+func (f *facts) downHCAs() int {
+	n := 0
+	for _, h := range f.hcas {
+		if len(h.HCA.Ports) > 0 && !slices.ContainsFunc(h.HCA.Ports, func(p probe.HCAPort) bool { return p.Active() || p.State == "" }) {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *facts) allDown() bool { return f.downHCAs() == len(f.hcas) }
 
 // hcaKinds describes the different kinds of HCA: device, link layer, rate. A
 // port that is down has a rate that means nothing and does not count. known is
@@ -141,7 +160,7 @@ func (f *facts) hcaKinds() (kinds []string, known bool) {
 		for _, p := range n.HCA.Ports {
 			switch {
 			case p.State != "" && !p.Active():
-			case p.LinkLayer == "" || !p.Rate.Known():
+			case p.State == "" || p.LinkLayer == "" || !p.Rate.Known():
 				known = false
 			default:
 				kinds = append(kinds, fmt.Sprintf("%04x:%04x, %s, %s", uint16(n.PCI.Vendor.Or(0)), uint16(n.PCI.Device.Or(0)), p.LinkLayer, rateText(p)))

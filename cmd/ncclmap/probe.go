@@ -69,7 +69,9 @@ func (a *app) convertCmd() *cobra.Command {
 		Use:   "convert SOURCE… -o FILE",
 		Short: "Convert between inventory JSON and NCCL topology XML",
 		Long: `Convert between inventory JSON (.json) and NCCL topology XML (.xml), by FILE's
-ending. The XML is what NCCL itself would see; what is unknown stays out of it.`,
+ending. The XML is what NCCL itself would see; what is unknown stays out of it.
+Links are written with what both ends can do: a GPU that trained low looks healthy
+in the file, while NCCL 2.30.7 and ncclmap model go by its current link.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			write, err := converterFor(file)

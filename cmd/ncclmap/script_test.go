@@ -53,7 +53,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// The commands of the README run as they stand there, from the top folder.
+// The commands of the README run as they stand there, from the top folder, but
+// for the folder they write to: out/ is the user's.
 func TestREADME(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -63,7 +64,7 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	n, out := 0, t.TempDir()
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {
 			command, _, _ := strings.Cut(line, "#")
@@ -72,10 +73,11 @@ func TestREADME(t *testing.T) {
 				continue
 			}
 			n++
-			cmd := exec.Command("sh", "-ec", command)
+			cmd := exec.Command("sh", "-ec", strings.ReplaceAll(command, " out/", " "+out+"/"))
 			cmd.Dir = root
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", command, err, out)
+			cmd.Env = append(os.Environ(), "OUT="+out)
+			if said, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", command, err, said)
 			}
 		}
 	}

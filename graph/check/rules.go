@@ -9,6 +9,7 @@ func All() []Rule {
 		nvlinkDown,
 		nvlinkUneven,
 		nvlinkAbsent,
+		fabricNotReady,
 		hcaPortDown,
 		hcaRateLow,
 		hcaFarFromGPU,
