@@ -140,8 +140,7 @@ func (t *Topology) computePaths() {
 // Path returns the best path from device a to device b. Its class is Unknown
 // where the facts do not tell: one of them could not be placed, or both hang on
 // root complexes of unknown NUMA node, or they are GPUs whose NVLinks nobody
-// states; then a cell of topo -m, if there is one,
-// decides the class.
+// states; then a cell of topo -m, if there is one, decides the class.
 func (t *Topology) Path(a, b *Node) Path {
 	if a == b {
 		return Path{Class: LOC}

@@ -65,3 +65,22 @@ func ParseHex(s string, bits int) (uint64, error) {
 	}
 	return v, nil
 }
+
+// ParseHexGroups reads a GUID (4 groups) or GID (8 groups) as sysfs prints it,
+// 9803:9b03:00aa:bb01; all zeros is unknown and gives "".
+func ParseHexGroups(s string, groups int) (string, error) {
+	parts := strings.Split(s, ":")
+	bad, zero := len(parts) != groups, true
+	for _, p := range parts {
+		v, err := strconv.ParseUint(p, 16, 16)
+		bad = bad || err != nil || len(p) != 4
+		zero = zero && v == 0
+	}
+	switch {
+	case bad:
+		return "", fmt.Errorf("want %d groups of four hexadecimal digits", groups)
+	case zero:
+		return "", nil
+	}
+	return strings.ToLower(s), nil
+}

@@ -1,6 +1,9 @@
 package probe
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Origin says where a fact was read. Where is a path within the source, or
 // file:line for text.
@@ -17,6 +20,15 @@ func (o Origin) String() string {
 		return o.Source
 	}
 	return o.Source + " " + o.Where
+}
+
+// LineOf is the origin of what a line of a text file says; line 0 is the file as a
+// whole.
+func LineOf[N int | int64](source, file string, line N) Origin {
+	if line == 0 {
+		return Origin{Source: source, Where: file}
+	}
+	return Origin{Source: source, Where: fmt.Sprintf("%s:%d", file, line)}
 }
 
 // Source names. Each reader uses its own.

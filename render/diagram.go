@@ -392,7 +392,7 @@ func (d *diagram) pcie(l *graph.Link) dot.Edge {
 		lines = []string{strings.TrimSuffix(lines[0], " "+r.String()), r.String()}
 	}
 	ink, label, width := inkPCIe, inkQuiet, "1.2"
-	if f, ok := d.linkMark(l, "pcie-"); ok {
+	if f, ok := d.linkMark(l); ok {
 		ink, label, width = inkOf(f.Severity), inkOf(f.Severity), "3"
 		lines = append(lines, f.Rule)
 	}
@@ -407,9 +407,9 @@ func edgeLabel(ink string, lines ...string) dot.HTML {
 	return dot.HTML(`<table border="0" cellborder="0" cellspacing="0" cellpadding="1" bgcolor="white"><tr><td><font color="` + ink + `">` + strings.Join(lines, "<br/>") + `</font></td></tr></table>`)
 }
 
-// linkMark returns the worst finding of a group about a link: one that names
-// the link itself, or the device or port at its lower end.
-func (d *diagram) linkMark(l *graph.Link, group string) (check.Finding, bool) {
+// linkMark returns the worst finding about a PCIe link: one that names the link
+// itself, or the device or port at its lower end.
+func (d *diagram) linkMark(l *graph.Link) (check.Finding, bool) {
 	keys := []string{l.Key(), l.B.Key + "--" + l.A.Key, l.A.Key}
 	if l.FuncA != nil {
 		keys = append(keys, "pci:"+l.FuncA.Addr.String())
@@ -419,7 +419,7 @@ func (d *diagram) linkMark(l *graph.Link, group string) (check.Finding, bool) {
 	}
 	for _, k := range keys {
 		for _, f := range d.marks[k] {
-			if strings.HasPrefix(f.Rule, group) {
+			if strings.HasPrefix(f.Rule, "pcie-") {
 				return f, true
 			}
 		}

@@ -39,11 +39,7 @@ Either all files are written or none.`,
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return fmt.Errorf("write the report: %w", err)
 			}
-			files := reportFiles(r)
-			var outputs []output
-			for _, f := range files {
-				outputs = append(outputs, output{filepath.Join(dir, f.name), f.write})
-			}
+			outputs := reportFiles(dir, r)
 			if err := writeAll(outputs); err != nil {
 				return err
 			}
@@ -77,19 +73,15 @@ func (a *app) report(an *tune.Analysis, drawing bool) (r *render.Report, done fu
 	return r, done, err
 }
 
-type reportFile struct {
-	name  string
-	write func(io.Writer) error
-}
-
-func reportFiles(r *render.Report) []reportFile {
-	return []reportFile{
-		{"inventory.json", r.Inv.Encode},
-		{"findings.json", func(w io.Writer) error { return writeJSON(w, checkDoc{"ncclmap.check/v1", r.Check}) }},
-		{"model.json", func(w io.Writer) error { return writeJSON(w, r.Model()) }},
-		{"topology.dot", r.WriteDOT},
-		{"topology.svg", r.WriteSVG},
-		{"nccl.env", func(w io.Writer) error { return writeEnv(w, r.Plan, ncclenv.Shell) }},
-		{"report.html", r.WriteHTML},
+func reportFiles(dir string, r *render.Report) []output {
+	in := func(name string) string { return filepath.Join(dir, name) }
+	return []output{
+		{in("inventory.json"), r.Inv.Encode},
+		{in("findings.json"), func(w io.Writer) error { return writeJSON(w, checkDoc{"ncclmap.check/v1", r.Check}) }},
+		{in("model.json"), func(w io.Writer) error { return writeJSON(w, r.Model()) }},
+		{in("topology.dot"), r.WriteDOT},
+		{in("topology.svg"), r.WriteSVG},
+		{in("nccl.env"), func(w io.Writer) error { return writeEnv(w, r.Plan, ncclenv.Shell) }},
+		{in("report.html"), r.WriteHTML},
 	}
 }

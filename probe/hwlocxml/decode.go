@@ -123,7 +123,7 @@ func (d *decoder) topology(root *element) error {
 		major, _, _ := strings.Cut(v, ".")
 		n, err := strconv.Atoi(major)
 		if err != nil || n < 1 || n > 3 {
-			return d.fault(root, "topology version %q: want 1 to 3", clip(v))
+			return d.fault(root, "topology version %q: want 1 to 3", probe.Excerpt(v))
 		}
 		d.version = n
 	}
@@ -231,7 +231,7 @@ func (d *decoder) object(e *element, s scope) error {
 func (d *decoder) index(e *element) (int, error) {
 	n, err := strconv.Atoi(e.attrs["os_index"])
 	if err != nil || n < 0 || n >= 1<<16 {
-		return 0, d.fault(e, "%s os_index %q: not a number below %d", e.attrs["type"], clip(e.attrs["os_index"]), 1<<16)
+		return 0, d.fault(e, "%s os_index %q: not a number below %d", e.attrs["type"], probe.Excerpt(e.attrs["os_index"]), 1<<16)
 	}
 	return n, nil
 }
@@ -306,7 +306,7 @@ func (d *decoder) pack(e *element) error {
 		}
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > 1<<16 {
-			return probe.Opt[int]{}, d.fault(e, "%s %q: not a number up to %d", name, clip(s), 1<<16)
+			return probe.Opt[int]{}, d.fault(e, "%s %q: not a number up to %d", name, probe.Excerpt(s), 1<<16)
 		}
 		return probe.Some(n), nil
 	}
@@ -340,7 +340,7 @@ func (d *decoder) pack(e *element) error {
 func (d *decoder) bridge(e *element, s scope) (scope, error) {
 	upstream, _, ok := strings.Cut(e.attrs["bridge_type"], "-")
 	if !ok || upstream != "0" && upstream != "1" {
-		return s, d.fault(e, "bridge_type %q: want 0-1 or 1-1", clip(e.attrs["bridge_type"]))
+		return s, d.fault(e, "bridge_type %q: want 0-1 or 1-1", probe.Excerpt(e.attrs["bridge_type"]))
 	}
 	if upstream == "1" {
 		s, err := d.function(e, s)
@@ -397,7 +397,7 @@ func (d *decoder) functionFacts(dev *probe.PCIDevice, e *element) error {
 	if s := e.attrs["pci_link_speed"]; s != "" {
 		gbs, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(gbs >= 0 && gbs <= 10_000) {
-			return d.fault(e, "pci_link_speed %q: not a number of GB/s", clip(s))
+			return d.fault(e, "pci_link_speed %q: not a number of GB/s", probe.Excerpt(s))
 		}
 		if gbs > 0 { // 0 is unknown
 			dev.Extra = append(dev.Extra, probe.Attr{Name: "pci_link_speed", Value: s})
@@ -554,7 +554,7 @@ func (d *decoder) osDevice(e *element, s scope) error {
 		return d.hca(e, name, in, addr)
 	case "net":
 		if first, ok := d.nets[name]; ok {
-			return d.fault(e, "interface %s stands on line %d already", clip(name), first)
+			return d.fault(e, "interface %s stands on line %d already", probe.Excerpt(name), first)
 		}
 		d.nets[name] = e.line
 		n := probe.NetDev{Name: name, Addr: addr, Origins: []probe.Origin{d.origin(e.line)}}
@@ -588,7 +588,7 @@ func (d *decoder) gpu(e *element, name string, in map[string]string, addr probe.
 	}
 	n, err := strconv.Atoi(nvmlName.FindStringSubmatch(name)[1])
 	if err != nil {
-		return d.fault(e, "%s: no index", clip(name))
+		return d.fault(e, "%s: no index", probe.Excerpt(name))
 	}
 	if first, ok := d.indices[n]; ok {
 		return d.fault(e, "%s stands on line %d already", name, first)
@@ -607,19 +607,19 @@ func (d *decoder) gpu(e *element, name string, in map[string]string, addr probe.
 
 func (d *decoder) hca(e *element, name string, in map[string]string, addr probe.Opt[probe.BDF]) error {
 	if first, ok := d.hcas[name]; ok {
-		return d.fault(e, "adapter %s stands on line %d already", clip(name), first)
+		return d.fault(e, "adapter %s stands on line %d already", probe.Excerpt(name), first)
 	}
 	d.hcas[name] = e.line
 	h := probe.HCA{Name: name, Addr: addr, Origins: []probe.Origin{d.origin(e.line)}}
 	var err error
 	if s := in["NodeGUID"]; s != "" {
 		if h.NodeGUID, err = groups("NodeGUID", s, 4); err != nil {
-			return d.fault(e, "%s: %v", clip(name), err)
+			return d.fault(e, "%s: %v", probe.Excerpt(name), err)
 		}
 	}
 	if s := in["SysImageGUID"]; s != "" {
 		if h.SysImageGUID, err = groups("SysImageGUID", s, 4); err != nil {
-			return d.fault(e, "%s: %v", clip(name), err)
+			return d.fault(e, "%s: %v", probe.Excerpt(name), err)
 		}
 	}
 	ports := map[int]*probe.HCAPort{}
@@ -636,14 +636,14 @@ func (d *decoder) hca(e *element, name string, in map[string]string, addr probe.
 		switch {
 		case m[2] == "State":
 			if p.State, err = portState(v); err != nil {
-				return d.fault(i, "%s port %d: %v", clip(name), n, err)
+				return d.fault(i, "%s port %d: %v", probe.Excerpt(name), n, err)
 			}
 		case m[2] == "LID":
 			p.LID = v
 		default:
 			gid, err := groups("GID", v, 8)
 			if err != nil {
-				return d.fault(i, "%s port %d: %v", clip(name), n, err)
+				return d.fault(i, "%s port %d: %v", probe.Excerpt(name), n, err)
 			}
 			index, _ := strconv.Atoi(m[3])
 			if gid != "" {
@@ -692,20 +692,20 @@ func (d *decoder) oldDistances(e *element) error {
 	n, err := strconv.Atoi(e.attrs["nbobjs"])
 	values := e.named("latency")
 	if err != nil || n < 1 || n > maxMatrix || len(values) != n*n {
-		return d.fault(e, "distances of %q objects have %d values", clip(e.attrs["nbobjs"]), len(values))
+		return d.fault(e, "distances of %q objects have %d values", probe.Excerpt(e.attrs["nbobjs"]), len(values))
 	}
 	if n != len(d.nodes) {
 		return nil // between other objects than nodes
 	}
 	base, err := strconv.ParseFloat(e.attrs["latency_base"], 64)
 	if err != nil || !(base > 0 && base < 1e6) {
-		return d.fault(e, "latency_base %q: not a number", clip(e.attrs["latency_base"]))
+		return d.fault(e, "latency_base %q: not a number", probe.Excerpt(e.attrs["latency_base"]))
 	}
 	cells := make([]int, len(values))
 	for i, v := range values {
 		f, err := strconv.ParseFloat(v.attrs["value"], 64)
 		if err != nil || !(f >= 0 && f < 1e6) {
-			return d.fault(v, "latency %q: not a number", clip(v.attrs["value"]))
+			return d.fault(v, "latency %q: not a number", probe.Excerpt(v.attrs["value"]))
 		}
 		cells[i] = int(math.Round(f * base))
 	}
@@ -747,7 +747,7 @@ func (d *decoder) distances(ids, cells []int) {
 func (d *decoder) matrix(e *element) (indexes []string, values []uint64, err error) {
 	n, err := strconv.Atoi(e.attrs["nbobjs"])
 	if err != nil || n < 1 || n > maxMatrix {
-		return nil, nil, d.fault(e, "<%s> nbobjs %q: not a number up to %d", e.name, clip(e.attrs["nbobjs"]), maxMatrix)
+		return nil, nil, d.fault(e, "<%s> nbobjs %q: not a number up to %d", e.name, probe.Excerpt(e.attrs["nbobjs"]), maxMatrix)
 	}
 	for _, k := range e.kids {
 		switch k.name {
@@ -757,7 +757,7 @@ func (d *decoder) matrix(e *element) (indexes []string, values []uint64, err err
 			for _, f := range strings.Fields(k.text) {
 				v, err := strconv.ParseUint(f, 10, 64)
 				if err != nil {
-					return nil, nil, d.fault(k, "%q is not a number", clip(f))
+					return nil, nil, d.fault(k, "%q is not a number", probe.Excerpt(f))
 				}
 				values = append(values, v)
 			}
@@ -780,7 +780,7 @@ func (d *decoder) latency(e *element) error {
 			s = d.gp["NUMANode:"+s]
 		}
 		if ids[i], err = strconv.Atoi(s); err != nil {
-			return d.fault(e, "index %q is no NUMA node", clip(indexes[i]))
+			return d.fault(e, "index %q is no NUMA node", probe.Excerpt(indexes[i]))
 		}
 	}
 	for i, v := range values {

@@ -35,7 +35,7 @@ var pciType = regexp.MustCompile(`^([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA
 func setType(d *probe.PCIDevice, s string) error {
 	m := pciType.FindStringSubmatch(s)
 	if m == nil {
-		return fmt.Errorf("pci_type %q: want class [vendor:device] [vendor:device] revision", clip(s))
+		return fmt.Errorf("pci_type %q: want class [vendor:device] [vendor:device] revision", probe.Excerpt(s))
 	}
 	hex := func(s string) uint64 { v, _ := strconv.ParseUint(s, 16, 32); return v }
 	id := func(s string) probe.Opt[probe.PCIID] { return probe.Some(probe.PCIID(hex(s))) }
@@ -69,11 +69,11 @@ var busRange = regexp.MustCompile(`^([0-9a-fA-F]{4,8}):\[([0-9a-fA-F]{2})-([0-9a
 func rootOf(s string) (string, error) {
 	m := busRange.FindStringSubmatch(s)
 	if m == nil {
-		return "", fmt.Errorf("bridge_pci %q: want domain:[bus-bus]", clip(s))
+		return "", fmt.Errorf("bridge_pci %q: want domain:[bus-bus]", probe.Excerpt(s))
 	}
 	domain, err := strconv.ParseUint(m[1], 16, 32)
 	if err != nil || m[2] > m[3] {
-		return "", fmt.Errorf("bridge_pci %q: no range of buses", clip(s))
+		return "", fmt.Errorf("bridge_pci %q: no range of buses", probe.Excerpt(s))
 	}
 	return fmt.Sprintf("pci%04x:%s", domain, strings.ToLower(m[2])), nil
 }
@@ -120,27 +120,18 @@ func portState(s string) (string, error) {
 	words := []string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n >= len(words) {
-		return "", fmt.Errorf("port state %q: want 0 to %d", clip(s), len(words)-1)
+		return "", fmt.Errorf("port state %q: want 0 to %d", probe.Excerpt(s), len(words)-1)
 	}
 	return words[n], nil
 }
 
-// groups reads a GUID or GID of groups of four digits; all zeros is unknown.
+// groups reads a GUID or GID; all zeros is unknown.
 func groups(what, s string, count int) (string, error) {
-	parts := strings.Split(s, ":")
-	bad, zero := len(parts) != count, true
-	for _, p := range parts {
-		v, err := strconv.ParseUint(p, 16, 16)
-		bad = bad || err != nil || len(p) != 4
-		zero = zero && v == 0
+	v, err := probe.ParseHexGroups(s, count)
+	if err != nil {
+		return "", fmt.Errorf("%s %q: %w", what, probe.Excerpt(s), err)
 	}
-	switch {
-	case bad:
-		return "", fmt.Errorf("%s %q: want %d groups of four hexadecimal digits", what, clip(s), count)
-	case zero:
-		return "", nil
-	}
-	return strings.ToLower(s), nil
+	return v, nil
 }
 
 // archOf puts uname's machine into NCCL's words.

@@ -54,7 +54,7 @@ type Log struct {
 	UUIDs      map[probe.BDF]string
 	Boots      int // "Linux version" lines
 
-	CutLong int // lines over MaxLine, of which only the beginning was read
+	CutLong int // lines over probe.MaxLine, of which only the beginning was read
 	Dropped int // messages of records over the cap
 
 	hosts                            []string
@@ -96,12 +96,7 @@ type PCIeLimit struct {
 // Hosts returns the host names that the lines bear, sorted.
 func (l *Log) Hosts() []string { return slices.Clone(l.hosts) }
 
-func (l *Log) origin(line int) probe.Origin {
-	if line == 0 {
-		return probe.Origin{Source: Source, Where: l.File}
-	}
-	return probe.Origin{Source: Source, Where: fmt.Sprintf("%s:%d", l.File, line)}
-}
+func (l *Log) origin(line int) probe.Origin { return probe.LineOf(Source, l.File, line) }
 
 // Inventory returns the records as events, and the facts about driver, kernel
 // and IOMMU where the text is of one host. Events are in the order of first
@@ -132,7 +127,7 @@ func (l *Log) Inventory() *probe.Inventory {
 		gap("events", fmt.Sprintf("%d messages are over what is kept of one log", l.Dropped), "give the part of the log that matters")
 	}
 	if l.CutLong > 0 {
-		gap("events", fmt.Sprintf("%d lines are longer than %d bytes; only their beginning was read", l.CutLong, MaxLine), "")
+		gap("events", fmt.Sprintf("%d lines are longer than %d bytes; only their beginning was read", l.CutLong, probe.MaxLine), "")
 	}
 	if several {
 		gap("host", fmt.Sprintf("the log is of %d hosts (%s); driver and kernel of each are left out", len(l.hosts), shorten(l.hosts)), "give one log for each host")

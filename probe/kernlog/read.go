@@ -1,17 +1,12 @@
 package kernlog
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
-
-// MaxLine is the longest line that is read whole, in bytes.
-const MaxLine = 1 << 20
 
 // Sniff reports whether a text is a kernel log: one line of the NVIDIA driver
 // or of an NVSwitch, or three with the marks of kernel messages. head may end in
@@ -45,36 +40,10 @@ func Sniff(head []byte) bool {
 // input is.
 func Read(name string, r io.Reader) (*Log, error) {
 	s := newState(name)
-	if err := eachLine(bufio.NewReaderSize(r, 64<<10), s.line); err != nil {
+	if err := probe.EachLine(r, s.line); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s.finish()
-}
-
-// eachLine calls f with each line, its number and whether it was cut at
-// MaxLine, until f returns false. The bytes are valid until f returns.
-func eachLine(br *bufio.Reader, f func(n int, line []byte, cut bool) bool) error {
-	var long []byte
-	for n := 1; ; n++ {
-		line, err := br.ReadSlice('\n')
-		cut := false
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long[:0], line...)
-			for errors.Is(err, bufio.ErrBufferFull) {
-				line, err = br.ReadSlice('\n')
-				keep := min(len(line), MaxLine-len(long))
-				long = append(long, line[:keep]...)
-				cut = cut || keep < len(line)
-			}
-			line = long
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if len(line) > 0 && !f(n, bytes.TrimRight(line, "\r\n"), cut) || err != nil {
-			return nil
-		}
-	}
 }
 
 // parts is a line taken apart.

@@ -195,7 +195,7 @@ func TestBounded(t *testing.T) {
 	for i := range maxRecords + 100 {
 		fmt.Fprintf(&b, "[   99.123456] NVRM: Xid (PCI:%04x:65:00): 79, x\n", i)
 	}
-	b.WriteString("[   99.123456] NVRM: Xid (PCI:0000:65:00): 79, " + strings.Repeat("x", MaxLine) + "\n")
+	b.WriteString("[   99.123456] NVRM: Xid (PCI:0000:65:00): 79, " + strings.Repeat("x", probe.MaxLine) + "\n")
 	l := read(t, b.String())
 	if len(l.Records) != maxRecords || l.Dropped != 100 || l.CutLong != 1 || len(l.Records[0].Text) > maxText {
 		t.Errorf("%d records, %d dropped, %d cut", len(l.Records), l.Dropped, l.CutLong)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -88,18 +86,9 @@ func uncolour(b []byte) []byte {
 	return out
 }
 
-// plain makes one line of printable text of bounded length.
 func plain(b []byte) string { return plainUpTo(b, maxText) }
 
-func plainUpTo(b []byte, n int) string {
-	b = b[:min(len(b), n)]
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(string(b), "?")))
-}
+func plainUpTo(b []byte, n int) string { return probe.OneLine(string(b[:min(len(b), n)]), n) }
 
 // event is one message before it is counted.
 type event struct {

@@ -57,10 +57,7 @@ func (l *Log) InventoryOf(host string) *probe.Inventory {
 }
 
 func (l *Log) origin(line int64) probe.Origin {
-	if line == 0 {
-		return probe.Origin{Source: probe.SourceNCCLLog, Where: l.Name}
-	}
-	return probe.Origin{Source: probe.SourceNCCLLog, Where: fmt.Sprintf("%s:%d", l.Name, line)}
+	return probe.LineOf(probe.SourceNCCLLog, l.Name, line)
 }
 
 func (l *Log) origins(line int64) []probe.Origin { return []probe.Origin{l.origin(line)} }

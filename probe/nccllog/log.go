@@ -13,7 +13,7 @@ type Log struct {
 	Records int64  // NCCL records; 0 = this is no NCCL log
 	Unread  int64  // records of kinds that say nothing about topology or health
 	Torn    int64  // records of a known kind that are incomplete
-	CutLong int64  // lines over MaxLine, of which only the head was read
+	CutLong int64  // lines over probe.MaxLine, of which only the head was read
 
 	Procs      []Proc
 	Versions   []Version

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-)
 
-// MaxLine is the longest line that is read whole, in bytes.
-const MaxLine = 1 << 20
+	"github.com/ncclmap/ncclmap/probe"
+)
 
 // Sniff reports whether a text holds a line of an NCCL log. head may end in the
 // middle of a line.
@@ -47,7 +46,7 @@ func Read(name string, r io.Reader) (*Log, error) {
 	s := newState(name)
 	buf := make([]byte, 64<<10)
 	start, end := 0, 0
-	skipping := false // inside a line over MaxLine
+	skipping := false // inside a line over probe.MaxLine
 	for empty := 0; ; {
 		n, err := r.Read(buf[end:])
 		if n < 0 || n > len(buf)-end {
@@ -93,8 +92,8 @@ func Read(name string, r io.Reader) (*Log, error) {
 		if end < len(buf) {
 			continue
 		}
-		if len(buf) < MaxLine {
-			buf = append(buf, make([]byte, min(len(buf), MaxLine-len(buf)))...)
+		if len(buf) < probe.MaxLine {
+			buf = append(buf, make([]byte, min(len(buf), probe.MaxLine-len(buf)))...)
 			continue
 		}
 		s.cut = true

@@ -324,12 +324,12 @@ func TestBDF(t *testing.T) {
 }
 
 func TestLongLines(t *testing.T) {
-	long := env + "Using network " + strings.Repeat("x", 3*MaxLine) + "\n"
+	long := env + "Using network " + strings.Repeat("x", 3*probe.MaxLine) + "\n"
 	l := read(t, env+"Using network IB\n"+long+long+env+"Using network Socket\n")
 	if l.CutLong != 2 || l.Lines != 4 || l.Records != 4 || l.Networks[len(l.Networks)-1].Name != "Socket" {
 		t.Errorf("cut %d lines %d records %d", l.CutLong, l.Lines, l.Records)
 	}
-	exact := env + "Using network " + strings.Repeat("x", MaxLine-len(env)-len("Using network ")-1) + "\n"
+	exact := env + "Using network " + strings.Repeat("x", probe.MaxLine-len(env)-len("Using network ")-1) + "\n"
 	if l := read(t, exact); l.CutLong != 0 || l.Lines != 1 {
 		t.Errorf("a line of 1 MiB is cut")
 	}

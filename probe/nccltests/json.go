@@ -317,7 +317,7 @@ func blanks(b []byte) int {
 // string of the same length, and a document that an early error left open is
 // closed behind its last whole value.
 func mend(raw []byte) (text []byte, cut bool) {
-	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	raw = probe.TrimBOM(raw)
 	out := bytes.Clone(raw)
 	var open []byte
 	var whole int        // end of the last place where the text can be closed

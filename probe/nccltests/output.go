@@ -17,7 +17,7 @@ type Output struct {
 	Tables []Table
 
 	Torn    int // rows that lost their end or beginning, and are not in a table
-	CutLong int // lines over MaxLine, of which only the beginning was read
+	CutLong int // lines over probe.MaxLine, of which only the beginning was read
 	Dropped int // tables, devices, rows, settings and notes over their cap
 	Cut     bool
 }

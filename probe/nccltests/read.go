@@ -10,9 +10,6 @@ import (
 	"github.com/ncclmap/ncclmap/probe"
 )
 
-// MaxLine is the longest line that is read whole, in bytes.
-const MaxLine = 1 << 20
-
 // Sniff reports whether a text is output of nccl-tests: its header, its device
 // list, its columns or a result row; or the JSON of -J. head may end anywhere.
 func Sniff(head []byte) bool {
@@ -58,42 +55,17 @@ func Read(name string, r io.Reader) (*Output, error) {
 		return readJSON(name, raw)
 	}
 	s := newState(name)
-	if err := eachLine(br, s.line); err != nil {
+	err = probe.EachLine(br, func(n int, line []byte, cut bool) bool {
+		s.line(n, line, cut)
+		return !s.binary
+	})
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s.finish()
 }
 
 func isJSON(head []byte) bool {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	head = bytes.TrimLeft(probe.TrimBOM(head), " \t\r\n")
 	return len(head) > 1 && head[0] == '{' && bytes.IndexByte([]byte(" \t\r\n\""), head[1]) >= 0
-}
-
-// eachLine calls f with each line, its number and whether it was cut at
-// MaxLine. The bytes are valid until f returns.
-func eachLine(br *bufio.Reader, f func(n int, line []byte, cut bool)) error {
-	var long []byte
-	for n := 1; ; n++ {
-		line, err := br.ReadSlice('\n')
-		cut := false
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long[:0], line...)
-			for errors.Is(err, bufio.ErrBufferFull) {
-				line, err = br.ReadSlice('\n')
-				keep := min(len(line), MaxLine-len(long))
-				long = append(long, line[:keep]...)
-				cut = cut || keep < len(line)
-			}
-			line = long
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if len(line) > 0 {
-			f(n, bytes.TrimRight(line, "\r\n"), cut)
-		}
-		if err != nil {
-			return nil
-		}
-	}
 }

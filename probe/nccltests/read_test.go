@@ -369,7 +369,7 @@ func TestBounded(t *testing.T) {
 	for i := range maxRows + 10 {
 		fmt.Fprintf(&b, "%12d        262144     float     sum      -1    40.00   26.21   39.32       0    41.00   25.58   38.36       0\n", i)
 	}
-	b.WriteString("# " + strings.Repeat("x", MaxLine+1) + "\n")
+	b.WriteString("# " + strings.Repeat("x", probe.MaxLine+1) + "\n")
 	o := read(t, b.String())
 	if len(o.Tables[0].Rows) != maxRows || o.Dropped != 10 || o.CutLong != 1 {
 		t.Errorf("%d rows, %d dropped, %d cut", len(o.Tables[0].Rows), o.Dropped, o.CutLong)

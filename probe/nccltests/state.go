@@ -2,8 +2,6 @@ package nccltests
 
 import (
 	"bytes"
-	"strings"
-	"unicode"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -83,19 +81,7 @@ func (s *state) text(b []byte) string {
 	return t
 }
 
-// plain makes one line of printable text of bounded length.
-func plain(t string) string {
-	const max = 512
-	if len(t) > max {
-		t = t[:max]
-	}
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(t, "?")))
-}
+func plain(t string) string { return probe.OneLine(t, 512) }
 
 func (s *state) cur() *Table {
 	if n := len(s.out.Tables); n > 0 {

@@ -3,7 +3,6 @@ package ncclxml
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -23,32 +22,8 @@ const (
 	maxText     = 4096      // bytes of one value
 )
 
-// Sniff reports whether a file that starts with head is an NCCL topology: after
-// byte order mark, declaration and comments comes <system>. A head that ends
-// inside a comment is not recognised; 4 KiB are enough for the files seen.
-func Sniff(head []byte) bool {
-	rest := bytes.TrimPrefix(head, utf8BOM)
-	for {
-		rest = bytes.TrimLeft(rest, " \t\r\n")
-		end := ""
-		switch {
-		case bytes.HasPrefix(rest, []byte("<?")):
-			end = "?>"
-		case bytes.HasPrefix(rest, []byte("<!--")):
-			end = "-->"
-		default:
-			tag, ok := bytes.CutPrefix(rest, []byte("<system"))
-			return ok && (len(tag) == 0 || strings.IndexByte(" \t\r\n/>", tag[0]) >= 0)
-		}
-		i := bytes.Index(rest, []byte(end))
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(end):]
-	}
-}
-
-var utf8BOM = []byte("\xef\xbb\xbf")
+// Sniff reports whether a file that starts with head is an NCCL topology.
+func Sniff(head []byte) bool { return probe.XMLStarts(head, "system", "") }
 
 // Decode reads a topology file. name is its base name. Faults in the text are
 // *probe.SyntaxError with the line; an input over probe.MaxInput is
@@ -58,7 +33,7 @@ func Decode(name string, r io.Reader) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d := decoder{doc: &Document{Name: name}, text: bytes.TrimPrefix(raw, utf8BOM)}
+	d := decoder{doc: &Document{Name: name}, text: probe.TrimBOM(raw)}
 	if len(d.text) < len(raw) {
 		d.refuse(1, "a byte order mark before <system>")
 	}
@@ -202,21 +177,22 @@ func markup(t []byte) int {
 }
 
 func (d *decoder) parse() error {
-	x := xml.NewDecoder(bytes.NewReader(d.text))
-	// An encoding that is declared is not converted: what is no UTF-8 is refused.
-	x.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	elements, attrs := 0, 0
+	x := probe.XMLReader{
+		File: d.doc.Name, Root: "system", MaxDepth: maxDepth, MaxElements: maxElements, Name: qualified,
+		Others: map[string]string{"graphs": "an NCCL graph file (NCCL_GRAPH_FILE), not a topology"},
+	}
+	x.Reset(bytes.NewReader(d.text), 1)
+	attrs := 0
 	for {
-		line, col := x.InputPos()
-		tok, err := x.RawToken()
+		tok, line, col, err := x.Next()
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
-			return d.tokenError(x, err)
+			return err
 		}
 		switch t := tok.(type) {
 		case xml.StartElement:
-			if elements++; elements > maxElements {
-				return d.fault(line, col, "more than %d elements", maxElements)
-			}
 			if attrs += len(t.Attr); attrs > maxAttrs {
 				return d.fault(line, col, "more than %d attributes", maxAttrs)
 			}
@@ -224,14 +200,6 @@ func (d *decoder) parse() error {
 				return err
 			}
 		case xml.EndElement:
-			name := qualified(t.Name)
-			if len(d.stack) == 0 {
-				return d.fault(line, col, "</%s> closes nothing", clip(name))
-			}
-			top := d.stack[len(d.stack)-1]
-			if top.Name != name {
-				return d.fault(line, col, "</%s> where </%s> is due (opened on line %d)", clip(name), clip(top.Name), top.Line)
-			}
 			d.stack = d.stack[:len(d.stack)-1]
 		case xml.CharData:
 			if rest := bytes.TrimSpace(t); len(rest) > 0 {
@@ -252,45 +220,16 @@ func (d *decoder) stray(line, col int, all, rest []byte) error {
 		col += len(lead)
 	}
 	if d.doc.Root == nil {
-		return d.fault(line, col, "not an XML document: it starts with %q", clip(string(rest)))
+		return d.fault(line, col, "not an XML document: it starts with %q", probe.Excerpt(string(rest)))
 	}
-	return d.fault(line, col, "text %q between elements", clip(string(rest)))
-}
-
-func (d *decoder) tokenError(x *xml.Decoder, err error) error {
-	var syn *xml.SyntaxError
-	line, col := x.InputPos()
-	switch {
-	case err == io.EOF && d.doc.Root == nil:
-		return d.fault(line, col, "no <system> element")
-	case err == io.EOF && len(d.stack) == 0:
-		return nil
-	case err == io.EOF, errors.As(err, &syn) && strings.Contains(syn.Msg, "unexpected EOF"):
-		where := ""
-		if n := len(d.stack); n > 0 {
-			where = fmt.Sprintf(" inside <%s> of line %d", clip(d.stack[n-1].Name), d.stack[n-1].Line)
-		}
-		return d.fault(line, col, "the document is cut off%s", where)
-	case syn != nil:
-		return d.fault(line, col, "%s", clip(syn.Msg))
-	}
-	return d.fault(line, col, "%s", clip(strings.TrimPrefix(err.Error(), "xml: ")))
+	return d.fault(line, col, "text %q between elements", probe.Excerpt(string(rest)))
 }
 
 func (d *decoder) open(t xml.StartElement, line, col int) error {
 	e := &Element{Name: qualified(t.Name), Line: line}
-	switch n := len(d.stack); {
-	case n >= maxDepth:
-		return d.fault(line, col, "elements are nested deeper than %d", maxDepth)
-	case n > 0:
+	if n := len(d.stack); n > 0 {
 		d.stack[n-1].Children = append(d.stack[n-1].Children, e)
-	case d.doc.Root != nil:
-		return d.fault(line, col, "a second root element <%s>", clip(e.Name))
-	case e.Name == "graphs":
-		return d.fault(line, col, "an NCCL graph file (NCCL_GRAPH_FILE), not a topology")
-	case e.Name != "system":
-		return d.fault(line, col, "root element is <%s>, want <system>", clip(e.Name))
-	default:
+	} else {
 		d.doc.Root = e
 	}
 	d.stack = append(d.stack, e)
@@ -298,7 +237,7 @@ func (d *decoder) open(t xml.StartElement, line, col int) error {
 	for i, a := range t.Attr {
 		name := qualified(a.Name)
 		bad := func(format string, args ...any) error {
-			return d.fault(line, col, "<%s> %s %q: %s", clip(e.Name), clip(name), clip(a.Value), fmt.Sprintf(format, args...))
+			return d.fault(line, col, "<%s> %s %q: %s", probe.Excerpt(e.Name), probe.Excerpt(name), probe.Excerpt(a.Value), fmt.Sprintf(format, args...))
 		}
 		switch {
 		case seen[name]:
@@ -379,13 +318,4 @@ func qualified(n xml.Name) string {
 // would not survive being written again.
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
-}
-
-// clip keeps quoted input in messages short.
-func clip(s string) string {
-	const max = 60
-	if len(s) <= max {
-		return s
-	}
-	return strings.ToValidUTF8(s[:max], "") + "…"
 }

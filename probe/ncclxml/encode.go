@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/ncclmap/ncclmap/probe"
 )
 
 // Encode writes the document as NCCL writes its dumps: two blanks of
@@ -27,19 +29,19 @@ func Encode(w io.Writer, d *Document) error {
 
 func write(out *bytes.Buffer, e *Element, depth int) error {
 	if depth >= maxDepth {
-		return fmt.Errorf("<%s>: elements are nested deeper than %d", clip(e.Name), maxDepth)
+		return fmt.Errorf("<%s>: elements are nested deeper than %d", probe.Excerpt(e.Name), maxDepth)
 	}
 	if !isName(e.Name) {
-		return fmt.Errorf("%q is no element name", clip(e.Name))
+		return fmt.Errorf("%q is no element name", probe.Excerpt(e.Name))
 	}
 	indent := strings.Repeat("  ", depth)
 	fmt.Fprintf(out, "%s<%s", indent, e.Name)
 	for _, a := range e.Attrs {
 		if !isName(a.Name) {
-			return fmt.Errorf("<%s>: %q is no attribute name", e.Name, clip(a.Name))
+			return fmt.Errorf("<%s>: %q is no attribute name", e.Name, probe.Excerpt(a.Name))
 		}
 		if hasControl(a.Value) {
-			return fmt.Errorf("<%s> %s %q holds a control character", e.Name, a.Name, clip(a.Value))
+			return fmt.Errorf("<%s> %s %q holds a control character", e.Name, a.Name, probe.Excerpt(a.Value))
 		}
 		fmt.Fprintf(out, ` %s="%s"`, a.Name, escape.Replace(a.Value))
 	}

@@ -71,11 +71,7 @@ type place struct {
 }
 
 func (r *reader) origin(e *Element) probe.Origin {
-	where := r.doc.Name
-	if e.Line > 0 {
-		where = fmt.Sprintf("%s:%d", r.doc.Name, e.Line)
-	}
-	return probe.Origin{Source: probe.SourceNCCLXML, Where: where}
+	return probe.LineOf(probe.SourceNCCLXML, r.doc.Name, e.Line)
 }
 
 func (r *reader) origins(e *Element) []probe.Origin { return []probe.Origin{r.origin(e)} }
@@ -255,7 +251,7 @@ func (r *reader) link(e *Element, addr probe.BDF) probe.PCIeLink {
 	l.Speed, _ = probe.ParsePCIeSpeed(s)
 	if s != "" && !slices.ContainsFunc(ncclSpeeds, func(p string) bool { return strings.HasPrefix(s, p) }) {
 		r.gap(e, fmt.Sprintf("pci:%s max_link.speed_gts", addr),
-			fmt.Sprintf("link_speed %q is not a text that NCCL knows; it assumes Gen3", clip(s)), `write it as sysfs does, "32.0 GT/s PCIe"`)
+			fmt.Sprintf("link_speed %q is not a text that NCCL knows; it assumes Gen3", probe.Excerpt(s)), `write it as sysfs does, "32.0 GT/s PCIe"`)
 	}
 	switch w, ok := e.Int("link_width").Get(); {
 	case !ok || w == 0: // NCCL assumes 16
@@ -420,7 +416,7 @@ func (r *reader) net(e *Element, addr probe.Opt[probe.BDF]) error {
 	guid := e.Hex("guid").Or(0)
 	if guid == 0 && !rdmaName(name) {
 		if first != nil {
-			return r.fault(e, "name %q stands on line %d already", clip(name), first.Line)
+			return r.fault(e, "name %q stands on line %d already", probe.Excerpt(name), first.Line)
 		}
 		r.inv.NetDevs = append(r.inv.NetDevs, probe.NetDev{
 			Name: name, Addr: addr, Speed: rate, NCCLDev: dev, Extra: extra(e, "name", "dev", "speed"), Origins: r.origins(e),
@@ -432,7 +428,7 @@ func (r *reader) net(e *Element, addr probe.Opt[probe.BDF]) error {
 		// A second port of the same adapter.
 		i, ok := r.hcas[name]
 		if !ok || r.inv.HCAs[i].Addr != addr || slices.ContainsFunc(r.inv.HCAs[i].Ports, func(p probe.HCAPort) bool { return p.Port == port.Port }) {
-			return r.fault(e, "name %q port %d stands on line %d already", clip(name), port.Port, first.Line)
+			return r.fault(e, "name %q port %d stands on line %d already", probe.Excerpt(name), port.Port, first.Line)
 		}
 		h := &r.inv.HCAs[i]
 		h.Ports = append(h.Ports, port)

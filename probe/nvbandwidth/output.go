@@ -130,9 +130,4 @@ func (o *Output) Inventory() *probe.Inventory {
 	return inv
 }
 
-func (o *Output) origin(line int) probe.Origin {
-	if line == 0 {
-		return probe.Origin{Source: Source, Where: o.File}
-	}
-	return probe.Origin{Source: Source, Where: fmt.Sprintf("%s:%d", o.File, line)}
-}
+func (o *Output) origin(line int) probe.Origin { return probe.LineOf(Source, o.File, line) }

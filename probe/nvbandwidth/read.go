@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -18,12 +17,11 @@ const (
 	maxValues   = 1 << 20
 	maxDevices  = 4096
 	maxNotes    = 1024
-	maxLine     = 1 << 20
 )
 
 // Sniff reports whether a text holds such matrices. head may end anywhere.
 func Sniff(head []byte) bool {
-	if h := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"); len(h) > 0 && h[0] == '{' {
+	if h := bytes.TrimLeft(probe.TrimBOM(head), " \t\r\n"); len(h) > 0 && h[0] == '{' {
 		return bytes.Contains(h, []byte(`"nvbandwidth"`))
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
@@ -60,7 +58,7 @@ func Read(name string, r io.Reader) (*Output, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &parser{out: &Output{File: name}}
-	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	raw = probe.TrimBOM(raw)
 	text := bytes.TrimLeft(raw, " \t\r\n")
 	switch {
 	case len(text) == 0:
@@ -87,18 +85,7 @@ func (p *parser) fault(line int, format string, args ...any) error {
 	return &probe.SyntaxError{File: p.out.File, Line: line, Msg: fmt.Sprintf(format, args...)}
 }
 
-func plain(t string) string {
-	const max = 256
-	if len(t) > max {
-		t = t[:max]
-	}
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(t, "?")))
-}
+func plain(t string) string { return probe.OneLine(t, 256) }
 
 // title reads the line above a matrix: "memcpy CE CPU(row) -> GPU(column)
 // bandwidth (GB/s)", "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix
@@ -210,7 +197,7 @@ func (p *parser) text(raw []byte) (*Output, error) {
 		var line []byte
 		line, raw, _ = bytes.Cut(raw, []byte("\n"))
 		n++
-		if len(line) > maxLine {
+		if len(line) > probe.MaxLine {
 			p.note(n, "a line over 1 MiB was passed over")
 			continue
 		}

@@ -192,7 +192,7 @@ func readText(name string, r io.Reader) ([]Source, error) {
 // recognise finds the formats of a text and reads it. base is what error
 // messages and origins call it.
 func recognise(name, base string, text []byte) ([]Source, error) {
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	text = probe.TrimBOM(text)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, fmt.Errorf("%s: empty", name)
 	}

@@ -210,7 +210,7 @@ func (p *parser) scan() error {
 		case query != nil && m != nil && line == strings.TrimLeft(line, " \t"):
 			query.gpu(m[1], n)
 		case noHandle.MatchString(t):
-			p.gap(n, "gpu "+clip(noHandle.FindStringSubmatch(t)[1]), "nvidia-smi cannot open it", "look for Xid lines in the kernel log (dmesg | grep NVRM)")
+			p.gap(n, "gpu "+probe.Excerpt(noHandle.FindStringSubmatch(t)[1]), "nvidia-smi cannot open it", "look for Xid lines in the kernel log (dmesg | grep NVRM)")
 		case query != nil && query.ends(line):
 			// What follows the last GPU: a prompt, another command.
 			if err := closeQuery(); err != nil {
@@ -265,7 +265,7 @@ func realUUID(s string) string {
 func (p *parser) listed(index, name, uuid string, line int) (*gpu, error) {
 	i, err := strconv.Atoi(index)
 	if err != nil || i >= maxGPUs {
-		return nil, p.fault(line, "GPU %s: the index is not below %d", clip(index), maxGPUs)
+		return nil, p.fault(line, "GPU %s: the index is not below %d", probe.Excerpt(index), maxGPUs)
 	}
 	g, err := p.gpu(probe.Some(i), realUUID(uuid), probe.Opt[probe.BDF]{}, line)
 	if err != nil {
@@ -361,7 +361,7 @@ func (p *parser) plain(what, s string, line int) (string, error) {
 	if len(s) > maxValue || strings.ContainsFunc(s, func(r rune) bool {
 		return r < ' ' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x61c
 	}) {
-		return "", p.fault(line, "%s %q is no plain line of text", what, clip(s))
+		return "", p.fault(line, "%s %q is no plain line of text", what, probe.Excerpt(s))
 	}
 	return s, nil
 }
@@ -393,7 +393,7 @@ func (p *parser) inventory() (*probe.Inventory, error) {
 	}
 	inv.Settings.Guest = p.guest
 	if p.none > 0 && len(p.gpus) == 0 {
-		p.gap(p.none, "gpus", "nvidia-smi says "+strconv.Quote(clip(strings.TrimSpace(p.text[p.none-1]))), "")
+		p.gap(p.none, "gpus", "nvidia-smi says "+strconv.Quote(probe.Excerpt(strings.TrimSpace(p.text[p.none-1]))), "")
 	}
 	at := map[probe.BDF]bool{}
 	for _, g := range p.gpus {

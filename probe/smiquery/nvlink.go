@@ -100,7 +100,7 @@ func counterOf(text string) string {
 func (p *parser) link(g *gpu, number, body string, line int) error {
 	n, err := strconv.Atoi(number)
 	if err != nil || n >= maxLinks {
-		return p.fault(line, "link %s: the number is not below %d", clip(number), maxLinks)
+		return p.fault(line, "link %s: the number is not below %d", probe.Excerpt(number), maxLinks)
 	}
 	if g.links == 0 {
 		g.links = line
@@ -117,7 +117,7 @@ func (p *parser) link(g *gpu, number, body string, line int) error {
 	case linkRate.MatchString(body):
 		v, err := strconv.ParseFloat(linkRate.FindStringSubmatch(body)[1], 64)
 		if err != nil || v < 0 || v > 10_000 {
-			return p.fault(line, "link %d: %q is no rate of a link", n, clip(body))
+			return p.fault(line, "link %d: %q is no rate of a link", n, probe.Excerpt(body))
 		}
 		s := linkState{line: line}
 		if v > 0 {
@@ -147,7 +147,7 @@ func (p *parser) link(g *gpu, number, body string, line int) error {
 		m := linkFact.FindStringSubmatch(body)
 		return p.linkFact(g, n, strings.TrimSpace(m[1]), strings.TrimSpace(m[2]), line)
 	case strings.ContainsAny(body[:1], "0123456789"):
-		return p.fault(line, "link %d: %q is neither a rate in GB/s nor a remote device; the line may be cut", n, clip(body))
+		return p.fault(line, "link %d: %q is neither a rate in GB/s nor a remote device; the line may be cut", n, probe.Excerpt(body))
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (p *parser) linkFact(g *gpu, n int, name, value string, line int) error {
 	if bit := capabilityOf(name); bit != 0 {
 		on := strings.EqualFold(value, "true")
 		if !on && !strings.EqualFold(value, "false") {
-			return p.fault(line, "link %d: %s: %q is neither true nor false", n, clip(name), clip(value))
+			return p.fault(line, "link %d: %s: %q is neither true nor false", n, probe.Excerpt(name), probe.Excerpt(value))
 		}
 		if g.caps == nil {
 			g.caps = map[int]map[int]bool{}
@@ -199,7 +199,7 @@ func (p *parser) linkFact(g *gpu, n int, name, value string, line int) error {
 			p.cannot(fmt.Sprintf("%s nvlink %d %s", g.object(), n, counter), value, line)
 			return nil
 		}
-		return p.fault(line, "link %d: %s: %q is no count", n, clip(name), clip(value))
+		return p.fault(line, "link %d: %s: %q is no count", n, probe.Excerpt(name), probe.Excerpt(value))
 	}
 	if g.counts == nil {
 		g.counts = map[string]map[int]uint64{}
@@ -218,11 +218,11 @@ func packBER(s string) (uint64, error) {
 	m, e, ok := strings.Cut(strings.ToLower(s), "e-")
 	mantissa, err := strconv.ParseUint(m, 10, 4)
 	if err != nil || !ok {
-		return 0, fmt.Errorf("%q is no bit error rate", clip(s))
+		return 0, fmt.Errorf("%q is no bit error rate", probe.Excerpt(s))
 	}
 	exponent, err := strconv.ParseUint(e, 10, 8)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no bit error rate", clip(s))
+		return 0, fmt.Errorf("%q is no bit error rate", probe.Excerpt(s))
 	}
 	return mantissa<<8 | exponent, nil
 }

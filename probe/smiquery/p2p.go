@@ -174,11 +174,11 @@ func (p *parser) matrix(columns []string, at int, label string) (int, error) {
 			status, ok := peerStatus(c)
 			switch {
 			case (c == "X") != (i == own):
-				return 0, p.fault(r.line, "row %s: %q in column %s, want X in its own column only", r.name, clip(c), columns[i])
+				return 0, p.fault(r.line, "row %s: %q in column %s, want X in its own column only", r.name, probe.Excerpt(c), columns[i])
 			case c == "X":
 				continue
 			case !ok:
-				return 0, p.fault(r.line, "row %s: %q in column %s is no peer state (OK, CNS, GNS, TNS, DR, NS, U)", r.name, clip(c), columns[i])
+				return 0, p.fault(r.line, "row %s: %q in column %s is no peer state (OK, CNS, GNS, TNS, DR, NS, U)", r.name, probe.Excerpt(c), columns[i])
 			}
 			if status != "" && label != "" && !again {
 				g := gpus[own]

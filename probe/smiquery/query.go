@@ -21,7 +21,7 @@ func (p *parser) document(doc *document) error {
 	if attached != nil {
 		n, err := strconv.Atoi(attached.value)
 		if err != nil || n < 0 {
-			return p.fault(attached.line, "attached GPUs %q: not a number", clip(attached.value))
+			return p.fault(attached.line, "attached GPUs %q: not a number", probe.Excerpt(attached.value))
 		}
 		listed = n
 		if n < len(doc.gpus) {
@@ -97,7 +97,7 @@ func (p *parser) versions(root *node) error {
 			continue
 		}
 		if *v.have != "" && *v.have != s {
-			return p.fault(n.line, "%s %s, but %s further up; one text is one host", v.what, clip(s), *v.have)
+			return p.fault(n.line, "%s %s, but %s further up; one text is one host", v.what, probe.Excerpt(s), *v.have)
 		}
 		if *v.have == "" && v.have == &p.driver {
 			p.origins = []probe.Origin{p.origin(n.line)}
@@ -145,7 +145,7 @@ func (r *gpuReader) damaged(n *node, want string) {
 		r.cannot(r.gpu.object()+" "+n.name, n.value, n.line)
 		return
 	}
-	r.err = r.fault(n.line, "%s: %s %q is not %s", r.gpu.object(), n.name, clip(n.value), want)
+	r.err = r.fault(n.line, "%s: %s %q is not %s", r.gpu.object(), n.name, probe.Excerpt(n.value), want)
 }
 
 // count reads a number followed by one of the units.

@@ -2,7 +2,6 @@ package smiquery
 
 import (
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -63,38 +62,28 @@ func fault(file string, line, col int, format string, args ...any) error {
 
 // xmlDocument reads the XML form; first is the line on which it starts.
 func xmlDocument(file string, text []string, first int) (*document, error) {
-	x := xml.NewDecoder(strings.NewReader(strings.Join(text, "\n")))
-	x.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	at := func() (int, int) {
-		line, col := x.InputPos()
-		return line + first - 1, col
+	x := probe.XMLReader{
+		File: file, Root: "nvidia_smi_log", MaxDepth: maxDepth, MaxElements: maxNodes,
+		Name: func(n xml.Name) string { return strings.ToLower(n.Local) },
 	}
+	x.Reset(strings.NewReader(strings.Join(text, "\n")), first)
 	doc := &document{}
 	var stack []*node
-	nodes := 0
 	for {
-		line, col := at()
-		tok, err := x.RawToken()
+		tok, line, col, err := x.Next()
+		if err == io.EOF {
+			return doc, nil
+		}
 		if err != nil {
-			return doc, xmlEnd(file, x, err, first, stack, doc)
+			return doc, err
 		}
 		switch t := tok.(type) {
 		case xml.StartElement:
-			if nodes++; nodes > maxNodes {
-				return nil, fault(file, line, col, "more than %d elements", maxNodes)
-			}
 			n := &node{name: strings.ToLower(t.Name.Local), line: line}
-			switch depth := len(stack); {
-			case depth >= maxDepth:
-				return nil, fault(file, line, col, "elements are nested deeper than %d", maxDepth)
-			case depth > 0:
+			if depth := len(stack); depth > 0 {
 				up := stack[depth-1]
 				up.kids = append(up.kids, n)
-			case doc.root != nil:
-				return nil, fault(file, line, col, "a second root element <%s>", clip(n.name))
-			case n.name != "nvidia_smi_log":
-				return nil, fault(file, line, col, "root element is <%s>, want <nvidia_smi_log>", clip(n.name))
-			default:
+			} else {
 				doc.root = n
 			}
 			if n.name == "gpu" && len(stack) == 1 {
@@ -107,13 +96,6 @@ func xmlDocument(file string, text []string, first int) (*document, error) {
 			}
 			stack = append(stack, n)
 		case xml.EndElement:
-			if len(stack) == 0 {
-				return nil, fault(file, line, col, "</%s> closes nothing", clip(t.Name.Local))
-			}
-			top := stack[len(stack)-1]
-			if top.name != strings.ToLower(t.Name.Local) {
-				return nil, fault(file, line, col, "</%s> where </%s> is due (opened on line %d)", clip(t.Name.Local), clip(top.name), top.line)
-			}
 			stack = stack[:len(stack)-1]
 		case xml.CharData:
 			s := strings.TrimSpace(string(t))
@@ -121,7 +103,7 @@ func xmlDocument(file string, text []string, first int) (*document, error) {
 				continue
 			}
 			if len(stack) == 0 {
-				return nil, fault(file, line, col, "text %q outside the document", clip(s))
+				return nil, fault(file, line, col, "text %q outside the document", probe.Excerpt(s))
 			}
 			if top := stack[len(stack)-1]; top.value == "" {
 				top.value = s
@@ -134,28 +116,6 @@ func xmlDocument(file string, text []string, first int) (*document, error) {
 			}
 		}
 	}
-}
-
-// xmlEnd judges why the tokens ended.
-func xmlEnd(file string, x *xml.Decoder, err error, first int, stack []*node, doc *document) error {
-	line, col := x.InputPos()
-	line += first - 1
-	var syn *xml.SyntaxError
-	switch {
-	case err == io.EOF && len(stack) == 0 && doc.root != nil:
-		return nil
-	case err == io.EOF && doc.root == nil:
-		return fault(file, line, col, "no <nvidia_smi_log> element")
-	case err == io.EOF, errors.As(err, &syn) && strings.Contains(syn.Msg, "unexpected EOF"):
-		where := ""
-		if n := len(stack); n > 0 {
-			where = fmt.Sprintf(" inside <%s> of line %d", clip(stack[n-1].name), stack[n-1].line)
-		}
-		return fault(file, line, col, "the document is cut off%s", where)
-	case syn != nil:
-		return fault(file, line, col, "%s", clip(syn.Msg))
-	}
-	return fault(file, line, col, "%s", clip(strings.TrimPrefix(err.Error(), "xml: ")))
 }
 
 // textTree builds the same tree from the lines of the text form.
@@ -196,7 +156,7 @@ func (t *textTree) add(file, text string, line int) error {
 		}
 	}
 	if indent == 0 && len(t.doc.gpus) > 0 { // else ends would have said so
-		return fault(file, line, 0, "%q is not indented below its GPU: the indentation, which tells sections apart, is lost", clip(text))
+		return fault(file, line, 0, "%q is not indented below its GPU: the indentation, which tells sections apart, is lost", probe.Excerpt(text))
 	}
 	if t.nodes++; t.nodes > maxNodes {
 		return fault(file, line, 0, "more than %d lines", maxNodes)

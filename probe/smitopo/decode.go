@@ -214,7 +214,7 @@ func (p *parser) scan(text []string) error {
 		n := i + 1
 		if m := nicLegend.FindStringSubmatch(line); m != nil {
 			if have, ok := p.legend[m[1]]; ok && have != m[2] {
-				return p.fault(n, "NIC legend: %s is %s and %s", m[1], clip(have), clip(m[2]))
+				return p.fault(n, "NIC legend: %s is %s and %s", m[1], probe.Excerpt(have), probe.Excerpt(m[2]))
 			}
 			p.legend[m[1]] = m[2]
 			continue
@@ -286,7 +286,7 @@ func codeLike(s string) bool {
 func (p *parser) columns(h *header) error {
 	for i, d := range h.devices {
 		if slices.Contains(h.devices[:i], d) {
-			return p.fault(h.line, "column %s appears twice", clip(d))
+			return p.fault(h.line, "column %s appears twice", probe.Excerpt(d))
 		}
 	}
 	return nil
@@ -296,7 +296,7 @@ func (p *parser) columns(h *header) error {
 // rows are known.
 func (p *parser) row(n int, name, line string) error {
 	if first := p.rows[name]; first != nil {
-		return p.fault(n, "row %s stands on line %d already", clip(name), first.line)
+		return p.fault(n, "row %s stands on line %d already", probe.Excerpt(name), first.line)
 	}
 	r := &row{line: n, name: name}
 	rest := strings.TrimLeft(line, " \t")[len(name):]
@@ -318,14 +318,14 @@ func (p *parser) row(n int, name, line string) error {
 			if len(p.header.tail) > 0 && !codeLike(cell) {
 				break // the row goes on with affinities
 			}
-			return p.fault(n, "row %s: %q in column %s is no path code; cells may have run together", clip(name), clip(cell), columns[len(r.cells)])
+			return p.fault(n, "row %s: %q in column %s is no path code; cells may have run together", probe.Excerpt(name), probe.Excerpt(cell), columns[len(r.cells)])
 		}
 		r.cells = append(r.cells, cell)
 		rest = rest[end:]
 	}
 	var err error
 	if r.tail, err = p.tail(rest); err != nil {
-		return p.fault(n, "row %s: %v", clip(name), err)
+		return p.fault(n, "row %s: %v", probe.Excerpt(name), err)
 	}
 	p.rows[name] = r
 	return nil
@@ -352,7 +352,7 @@ func (p *parser) tail(rest string) (map[string]string, error) {
 		}
 	}
 	if len(values) > len(columns) {
-		return nil, fmt.Errorf("%q stands behind the last column", clip(strings.Join(values[len(columns):], " ")))
+		return nil, fmt.Errorf("%q stands behind the last column", probe.Excerpt(strings.Join(values[len(columns):], " ")))
 	}
 	out := map[string]string{}
 	for i, v := range values {
@@ -384,7 +384,7 @@ func (p *parser) aligned(r *row, own int) error {
 	}
 	for i, c := range r.cells {
 		if (c == "X") != (i == own) {
-			return p.fault(r.line, "row %s: %s in column %s, want %s in its own column only%s", clip(r.name), c, clip(columns[i]), "X", have)
+			return p.fault(r.line, "row %s: %s in column %s, want %s in its own column only%s", probe.Excerpt(r.name), c, probe.Excerpt(columns[i]), "X", have)
 		}
 	}
 	return nil
@@ -442,7 +442,7 @@ func (p *parser) relation(inv *probe.Inventory, a, b string, i, j int) error {
 	line := 0
 	switch {
 	case okAB && okBA && ab != ba:
-		return p.fault(p.rows[b].line, "%s to %s is %s, but %s to %s is %s on line %d", clip(b), clip(a), ba, clip(a), clip(b), ab, p.rows[a].line)
+		return p.fault(p.rows[b].line, "%s to %s is %s, but %s to %s is %s on line %d", probe.Excerpt(b), probe.Excerpt(a), ba, probe.Excerpt(a), probe.Excerpt(b), ab, p.rows[a].line)
 	case okAB:
 		line = p.rows[a].line
 	case okBA:
@@ -455,7 +455,7 @@ func (p *parser) relation(inv *probe.Inventory, a, b string, i, j int) error {
 			column string
 		}{{p.rows[a], b}, {p.rows[b], a}} {
 			if x.row != nil {
-				return p.fault(x.row.line, "row %s is cut: column %s is missing or incomplete (%d of %d cells)", clip(x.row.name), clip(x.column), len(x.row.cells), len(p.header.devices))
+				return p.fault(x.row.line, "row %s is cut: column %s is missing or incomplete (%d of %d cells)", probe.Excerpt(x.row.name), probe.Excerpt(x.column), len(x.row.cells), len(p.header.devices))
 			}
 		}
 		return nil
@@ -484,7 +484,7 @@ func (p *parser) device(inv *probe.Inventory, name string, line int, r *row) err
 	}
 	index, err := strconv.Atoi(m[1])
 	if err != nil {
-		return p.fault(line, "%s: the index is out of range", clip(name))
+		return p.fault(line, "%s: the index is out of range", probe.Excerpt(name))
 	}
 	g := probe.GPU{Index: probe.Some(index), Origins: []probe.Origin{p.origin(line)}}
 	if r != nil {
@@ -507,7 +507,7 @@ func (p *parser) affinity(inv *probe.Inventory, g *probe.GPU, r *row) error {
 	if s := r.tail[numaAffinity]; s != "" {
 		nodes, err := probe.ParseCPUList(s) // the same list form
 		if err != nil {
-			return p.fault(r.line, "row %s: %s %q is no list of nodes", r.name, numaAffinity, clip(s))
+			return p.fault(r.line, "row %s: %s %q is no list of nodes", r.name, numaAffinity, probe.Excerpt(s))
 		}
 		if ids := nodes.CPUs(); len(ids) == 1 {
 			g.NUMAAffinity = probe.Some(ids[0])
@@ -524,12 +524,4 @@ func (p *parser) affinity(inv *probe.Inventory, g *probe.GPU, r *row) error {
 		g.Extra = append(g.Extra, probe.Attr{Name: gpuNUMA, Value: s})
 	}
 	return nil
-}
-
-func clip(s string) string {
-	const max = 60
-	if len(s) <= max {
-		return s
-	}
-	return strings.ToValidUTF8(s[:max], "") + "…"
 }

@@ -209,19 +209,12 @@ func parseGID(s string) (probe.Opt[string], error) {
 }
 
 func parseGroups(what, s string, groups int) (probe.Opt[string], error) {
-	parts := strings.Split(s, ":")
-	bad := len(parts) != groups
-	zero := true
-	for _, p := range parts {
-		v, err := strconv.ParseUint(p, 16, 16)
-		bad = bad || err != nil || len(p) != 4
-		zero = zero && v == 0
+	v, err := probe.ParseHexGroups(s, groups)
+	if err != nil {
+		return probe.Opt[string]{}, fmt.Errorf("%s %.60q: %w", what, s, err)
 	}
-	switch {
-	case bad:
-		return probe.Opt[string]{}, fmt.Errorf("%s %.60q: want %d groups of four hexadecimal digits", what, s, groups)
-	case zero:
+	if v == "" {
 		return probe.Opt[string]{}, nil
 	}
-	return probe.Some(strings.ToLower(s)), nil
+	return probe.Some(v), nil
 }
