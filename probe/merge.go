@@ -52,8 +52,9 @@ func (inv *Inventory) origins() []Origin {
 // Merge joins what several sources say of one host. For each fact the most
 // trusted source that knows it wins (see trust; sources of equal trust rank in
 // the order given); what another source knows differently is kept as a
-// Conflict. Unknown never conflicts with a value. A host name that differs is
-// an error: those are two hosts.
+// Conflict. Unknown never conflicts with a value. Host names that differ are an
+// error, those are two hosts; unless a GPU is the same board by its UUID: a
+// container bears another name than its host, which is a conflict.
 //
 // GPUs are the same when their UUIDs, else their addresses, else their indices
 // are equal. Where one source only has addresses and another only indices and
@@ -65,10 +66,14 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 	out := &Inventory{Schema: Schema}
 	m := merger{out: out}
 	for _, p := range ordered {
-		if out.Host.Name != "" && p.Host.Name != "" && out.Host.Name != p.Host.Name {
-			return nil, fmt.Errorf("sources describe different hosts: %s and %s", out.Host.Name, p.Host.Name)
+		host := p.Host
+		switch {
+		case SameHostName(out.Host.Name, host.Name):
+			host.Name = out.Host.Name
+		case out.Host.Name != "" && host.Name != "" && !shareGPU(out, p):
+			return nil, fmt.Errorf("sources describe different hosts: %s and %s", out.Host.Name, host.Name)
 		}
-		m.object("host", &out.Host, &p.Host)
+		m.object("host", &out.Host, &host)
 		m.object("product", &out.Product, &p.Product)
 		m.object("settings", &out.Settings, &p.Settings)
 		m.object("runtime", &out.Runtime, &p.Runtime)
@@ -86,9 +91,7 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		if p.TopoFile != nil && out.TopoFile == nil {
 			out.TopoFile = p.TopoFile
 		}
-		out.Comms = append(out.Comms, p.Comms...)
-		out.Events = append(out.Events, p.Events...)
-		out.Samples = append(out.Samples, p.Samples...)
+		out.AddJob(&p.Job)
 		out.Gaps = append(out.Gaps, p.Gaps...)
 		out.Conflicts = append(out.Conflicts, p.Conflicts...)
 	}
@@ -101,6 +104,21 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// SameHostName reports two spellings of one host's name: NCCL and others cut a
+// name at its first dot.
+func SameHostName(a, b string) bool {
+	shortA, restA, _ := strings.Cut(a, ".")
+	shortB, restB, _ := strings.Cut(b, ".")
+	return a != "" && shortA == shortB && (restA == restB || restA == "" || restB == "")
+}
+
+// shareGPU reports two inventories that name the same board by its UUID.
+func shareGPU(a, b *Inventory) bool {
+	return slices.ContainsFunc(a.GPUs, func(x GPU) bool {
+		return x.UUID != "" && slices.ContainsFunc(b.GPUs, func(y GPU) bool { return x.UUID == y.UUID })
+	})
 }
 
 type merger struct{ out *Inventory }
