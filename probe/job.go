@@ -20,6 +20,7 @@ type Job struct {
 	Fabrics    []FabricSeen `json:"fabrics,omitempty"`
 	Systems    []SystemTree `json:"systems,omitempty"`
 	Env        []EnvSetting `json:"env,omitempty"`
+	Graphs     []GraphFile  `json:"graph_files,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	Samples    []Sample     `json:"samples,omitempty"`
@@ -244,16 +245,50 @@ type Progress struct {
 
 // Graph is the result of one of NCCL's searches.
 type Graph struct {
-	Pattern   string   `json:"pattern"` // ring, balanced tree, split tree, tree, nvls, collnet direct
-	Channels  int      `json:"channels"`
-	BWIntra   float64  `json:"bw_intra_gbs"`
-	BWInter   float64  `json:"bw_inter_gbs"`
-	TypeIntra string   `json:"type_intra"`
-	TypeInter string   `json:"type_inter"`
-	CrossNIC  int      `json:"cross_nic"`
-	NoPath    bool     `json:"no_path,omitempty"` // the search failed and took the simple order
-	Orders    []string `json:"orders,omitempty"`  // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
-	Origins   []Origin `json:"origins,omitempty"`
+	Pattern   string  `json:"pattern"` // see PatternName
+	Channels  int     `json:"channels"`
+	BWIntra   float64 `json:"bw_intra_gbs"`
+	BWInter   float64 `json:"bw_inter_gbs"`
+	TypeIntra string  `json:"type_intra"`
+	TypeInter string  `json:"type_inter"`
+	CrossNIC  int     `json:"cross_nic"`
+	NoPath    bool    `json:"no_path,omitempty"` // the search failed and took the simple order
+	// Only graph files say: the search's number (0 ring, 1 tree, 2 collnet chain, 3
+	// nvls, 4 collnet direct), and whether all channels have the same order.
+	ID           Opt[int]  `json:"id,omitzero"`
+	SameChannels Opt[bool] `json:"same_channels,omitzero"`
+	Orders       []string  `json:"orders,omitempty"` // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
+	Origins      []Origin  `json:"origins,omitempty"`
+}
+
+// GraphFile is a file of search results that NCCL wrote (NCCL_GRAPH_DUMP_FILE) or
+// that it is to take instead of searching (NCCL_GRAPH_FILE). It names neither host
+// nor communicator nor the number of ranks, so its graphs belong to no Comm. In
+// their orders GPU/N is the GPU of NVML index N, NET/N the device N of the network
+// plugin; where the file spans hosts, GPU/H-N is that of the host numbered H.
+type GraphFile struct {
+	File   string  `json:"file"`
+	Graphs []Graph `json:"graphs"`
+}
+
+// PatternName names NCCL's pattern numbers (graph.h); "" for one that is not
+// known.
+func PatternName(p int) string {
+	switch p {
+	case 1:
+		return "balanced tree"
+	case 2:
+		return "split tree"
+	case 3:
+		return "tree"
+	case 4:
+		return "ring"
+	case 5:
+		return "nvls"
+	case 6:
+		return "collnet direct"
+	}
+	return ""
 }
 
 // Ring is the order of ranks on one ring channel.
@@ -353,7 +388,7 @@ type Sample struct {
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.
@@ -396,6 +431,7 @@ func (j *Job) AddJob(o *Job) {
 	j.Fabrics = append(j.Fabrics, o.Fabrics...)
 	j.Systems = append(j.Systems, o.Systems...)
 	j.Env = append(j.Env, o.Env...)
+	j.Graphs = append(j.Graphs, o.Graphs...)
 	j.Choices = append(j.Choices, o.Choices...)
 	j.Events = append(j.Events, o.Events...)
 	j.Samples = append(j.Samples, o.Samples...)

@@ -23,6 +23,7 @@ const (
 	kindCluster   = "ncclmap cluster"
 	kindNVML      = "NVML recording"
 	kindNCCLXML   = "NCCL topology XML"
+	kindGraphXML  = "NCCL graph XML"
 	kindSMITopo   = "nvidia-smi topo -m"
 	kindNCCLLog   = "NCCL log"
 	kindNCCLTests = "nccl-tests output"
@@ -56,6 +57,7 @@ var formats = []format{
 	{kind: kindInventory, document: true, sniff: isJSONWith(`"schema"`), read: one(probe.Decode)},
 	{kind: kindNVML, document: true, sniff: isJSONWith(`"nvml"`, `"gpus"`), read: one(nvml.Replay)},
 	{kind: kindNCCLXML, document: true, sniff: ncclxml.Sniff, read: readNCCLXML},
+	{kind: kindGraphXML, document: true, sniff: ncclxml.SniffGraphs, read: one(fromReader(ncclxml.DecodeGraphs))},
 	{kind: kindHwlocXML, document: true, sniff: hwlocxml.Sniff, read: one(fromReader(hwlocxml.Decode))},
 	{kind: kindSMITopo, sniff: smitopo.Sniff, read: one(fromReader(smitopo.Decode))},
 	{kind: kindSMIQuery, sniff: smiquery.Sniff, read: one(fromReader(smiquery.Decode))},

@@ -116,6 +116,12 @@ func limits(res check.Result) string {
 // Inventory prints a host as tree and matrix, with what could not be read and
 // where sources disagree. marks are words to put beside nodes, by key.
 func Inventory(w io.Writer, t *graph.Topology, marks map[string]string) error {
+	if err := graphFiles(w, t.Inv.Graphs); err != nil {
+		return err
+	}
+	if len(t.Inv.Graphs) > 0 && len(t.Nodes) == 0 {
+		return gaps(w, t) // graph files name no machine
+	}
 	if err := Tree(w, t, marks); err != nil {
 		return err
 	}
