@@ -19,6 +19,9 @@ func Sniff(head []byte) bool {
 		if bytes.IndexByte(line, 0x1b) >= 0 {
 			line = plain(nil, line)
 		}
+		if isBareWarning(line) || bareConnection(line) != nil {
+			return true
+		}
 		for from := 0; ; {
 			i := bytes.Index(line[from:], []byte("NCCL "))
 			if i < 0 {

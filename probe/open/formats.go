@@ -7,6 +7,7 @@ import (
 
 	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/hwlocxml"
+	"github.com/ncclmap/ncclmap/probe/ibstatus"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
@@ -30,6 +31,7 @@ const (
 	kindNVBand    = "nvbandwidth output"
 	kindKernLog   = "kernel log"
 	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
+	kindIBStatus  = "ibstatus"
 	kindHwlocXML  = "hwloc XML"
 	kindRoot      = "recorded root"
 )
@@ -61,6 +63,7 @@ var formats = []format{
 	{kind: kindHwlocXML, document: true, sniff: hwlocxml.Sniff, read: one(fromReader(hwlocxml.Decode))},
 	{kind: kindSMITopo, sniff: smitopo.Sniff, read: one(fromReader(smitopo.Decode))},
 	{kind: kindSMIQuery, sniff: smiquery.Sniff, read: one(fromReader(smiquery.Decode))},
+	{kind: kindIBStatus, sniff: ibstatus.Sniff, read: one(fromReader(ibstatus.Decode))},
 	{kind: kindNCCLTests, sniff: nccltests.Sniff, stream: streamed(nccltests.Read, (*nccltests.Output).Inventories)},
 	{kind: kindNCCLLog, sniff: nccllog.Sniff, stream: streamed(nccllog.Read, (*nccllog.Log).Inventories)},
 	{kind: kindNVBand, sniff: nvbandwidth.Sniff, stream: streamed(nvbandwidth.Read, func(o *nvbandwidth.Output) []*probe.Inventory {
