@@ -24,6 +24,7 @@ type Job struct {
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	Samples    []Sample     `json:"samples,omitempty"`
+	Summaries  []RunSummary `json:"run_summaries,omitempty"`
 }
 
 // LogFile says how much of one NCCL log was understood.
@@ -385,10 +386,26 @@ type Sample struct {
 	Origins    []Origin `json:"origins,omitempty"`
 }
 
+// RunSummary is what a script kept of one run over many sizes. It is no Sample:
+// neither a time nor the size of the peak is known.
+type RunSummary struct {
+	Log        string   `json:"log"` // file name of the run's output
+	Collective string   `json:"collective"`
+	Nodes      int      `json:"nodes"`
+	GPUs       int      `json:"gpus"` // of each node
+	Hosts      []string `json:"hosts"`
+	// Unknown where the run came to nothing.
+	MinBytes  Opt[int64]   `json:"min_bytes"`
+	MaxBytes  Opt[int64]   `json:"max_bytes"`
+	MeanBusBW Opt[float64] `json:"mean_busbw_gbs"` // over the sizes
+	PeakBusBW Opt[float64] `json:"peak_busbw_gbs"`
+	Origins   []Origin     `json:"origins,omitempty"`
+}
+
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples)+len(j.Summaries) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.
@@ -435,6 +452,7 @@ func (j *Job) AddJob(o *Job) {
 	j.Choices = append(j.Choices, o.Choices...)
 	j.Events = append(j.Events, o.Events...)
 	j.Samples = append(j.Samples, o.Samples...)
+	j.Summaries = append(j.Summaries, o.Summaries...)
 	at := make(map[string]int, len(j.Comms))
 	for i, c := range j.Comms {
 		at[c.ID] = i

@@ -28,6 +28,7 @@ const (
 	kindSMITopo   = "nvidia-smi topo -m"
 	kindNCCLLog   = "NCCL log"
 	kindNCCLTests = "nccl-tests output"
+	kindSummary   = "summary of nccl-tests runs"
 	kindNVBand    = "nvbandwidth output"
 	kindKernLog   = "kernel log"
 	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
@@ -65,6 +66,7 @@ var formats = []format{
 	{kind: kindSMIQuery, sniff: smiquery.Sniff, read: one(fromReader(smiquery.Decode))},
 	{kind: kindIBStatus, sniff: ibstatus.Sniff, read: one(fromReader(ibstatus.Decode))},
 	{kind: kindNCCLTests, sniff: nccltests.Sniff, stream: streamed(nccltests.Read, (*nccltests.Output).Inventories)},
+	{kind: kindSummary, document: true, sniff: nccltests.SniffSummary, read: one(fromReader(nccltests.ReadSummary))},
 	{kind: kindNCCLLog, sniff: nccllog.Sniff, stream: streamed(nccllog.Read, (*nccllog.Log).Inventories)},
 	{kind: kindNVBand, sniff: nvbandwidth.Sniff, stream: streamed(nvbandwidth.Read, func(o *nvbandwidth.Output) []*probe.Inventory {
 		return []*probe.Inventory{o.Inventory()}

@@ -116,11 +116,11 @@ func limits(res check.Result) string {
 // Inventory prints a host as tree and matrix, with what could not be read and
 // where sources disagree. marks are words to put beside nodes, by key.
 func Inventory(w io.Writer, t *graph.Topology, marks map[string]string) error {
-	if err := graphFiles(w, t.Inv.Graphs); err != nil {
+	if err := jobFiles(w, &t.Inv.Job); err != nil {
 		return err
 	}
-	if len(t.Inv.Graphs) > 0 && len(t.Nodes) == 0 {
-		return gaps(w, t) // graph files name no machine
+	if len(t.Inv.Graphs)+len(t.Inv.Summaries) > 0 && len(t.Nodes) == 0 {
+		return gaps(w, t) // these name no machine
 	}
 	if err := Tree(w, t, marks); err != nil {
 		return err

@@ -4,15 +4,60 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
 
-// graphFiles prints what NCCL's graph files hold: a line per search and one per
-// order of channels.
-func graphFiles(w io.Writer, files []probe.GraphFile) error {
+// jobFiles prints what graph files and summaries of runs hold, which are of no
+// host: a line per search, one per order of channels, one per collective.
+func jobFiles(w io.Writer, j *probe.Job) error {
 	out := bufio.NewWriter(w)
+	graphFiles(out, j.Graphs)
+	runSummaries(out, j.Summaries)
+	return out.Flush()
+}
+
+func runSummaries(out *bufio.Writer, runs []probe.RunSummary) {
+	type figures struct {
+		runs, failed int
+		low, high    float64
+	}
+	of := map[string]*figures{}
+	for _, r := range runs {
+		name := fmt.Sprintf("%s, %d × %d GPUs", r.Collective, r.Nodes, r.GPUs)
+		f := of[name]
+		if f == nil {
+			f = &figures{low: math.Inf(1)}
+			of[name] = f
+		}
+		f.runs++
+		if peak, ok := r.PeakBusBW.Get(); ok {
+			f.low, f.high = min(f.low, peak), max(f.high, peak)
+		} else {
+			f.failed++
+		}
+	}
+	if len(runs) > 0 {
+		fmt.Fprintf(out, "summary of %d nccl-tests runs, peak bus bandwidth:\n", len(runs))
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(of), probe.CompareNames) {
+		f := of[name]
+		fmt.Fprintf(out, "  %s: %d runs", name, f.runs)
+		if f.failed < f.runs {
+			fmt.Fprintf(out, ", %g to %g GB/s", f.low, f.high)
+		}
+		if f.failed > 0 {
+			fmt.Fprintf(out, ", %d without a result", f.failed)
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+func graphFiles(out *bufio.Writer, files []probe.GraphFile) {
 	for _, f := range files {
 		fmt.Fprintf(out, "NCCL graphs in %s:\n", f.File)
 		for _, g := range f.Graphs {
@@ -31,7 +76,6 @@ func graphFiles(w io.Writer, files []probe.GraphFile) error {
 			}
 		}
 	}
-	return out.Flush()
 }
 
 // graphName names a search: the pattern alone does not tell CollNet's chain from
