@@ -47,8 +47,9 @@ var hardware = []feature{
 		}
 		return fmt.Sprint(len(t.Inv.NUMA))
 	}, nil},
-	{"GPUs", func(t *graph.Topology) string {
-		return tally(t.Inv.GPUs, func(g probe.GPU) string { return g.Name })
+	{"GPUs", func(t *graph.Topology) string { return number(t, len(t.Inv.GPUs)) }, nil},
+	{"GPU models", func(t *graph.Topology) string {
+		return models(t.Inv.GPUs, func(g probe.GPU) string { return g.Name })
 	}, nil},
 	{"NVLinks up per GPU", func(t *graph.Topology) string { return tally(t.Inv.GPUs, linksUp) }, []string{"nvlink-down", "nvlink-uneven", "nvlink-absent"}},
 	{"PCIe links of the GPUs", func(t *graph.Topology) string {
@@ -59,10 +60,19 @@ var hardware = []feature{
 			return g.Max.String()
 		})
 	}, []string{"pcie-width-degraded", "pcie-speed-degraded"}},
-	{"HCAs", func(t *graph.Topology) string {
-		return tally(t.Inv.HCAs, func(h probe.HCA) string { return hcaModel(t, h) })
+	{"HCAs", func(t *graph.Topology) string { return number(t, len(t.Inv.HCAs)) }, nil},
+	{"HCA models", func(t *graph.Topology) string {
+		return models(t.Inv.HCAs, func(h probe.HCA) string { return hcaModel(t, h) })
 	}, nil},
 	{"active ports", func(t *graph.Topology) string { return activePorts(t.Inv.HCAs) }, []string{"hca-port-down", "hca-rate-low"}},
+}
+
+// number prints how many there are; none counts only where the bus was seen.
+func number(t *graph.Topology, n int) string {
+	if n == 0 && len(t.Inv.PCI) == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }
 
 func linksUp(g probe.GPU) string {
@@ -132,6 +142,20 @@ func tally[T any](list []T, value func(T) string) string {
 	return strings.Join(order, ", ")
 }
 
+// models lists the different values; "" where that of one element is not known.
+func models[T any](list []T, value func(T) string) string {
+	var out []string
+	for _, x := range list {
+		v := value(x)
+		if v == "" {
+			return ""
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, probe.CompareNames)
+	return strings.Join(slices.Compact(out), ", ")
+}
+
 // ballot is the hosts by their value of one feature.
 type ballot struct {
 	values []string
@@ -174,6 +198,8 @@ func (a *Across) odd(features []feature, fix string) {
 		return
 	}
 	odd := map[int][]difference{}
+	splits := map[string]*Finding{} // by who stands on which side
+	var order []string
 	for _, f := range features {
 		b := a.ballot(f)
 		if len(b.values) < 2 {
@@ -181,7 +207,12 @@ func (a *Across) odd(features []feature, fix string) {
 		}
 		top := b.hosts[b.values[0]]
 		if b.known < 3 || 2*len(top) <= b.known {
-			a.split(f, b, fix)
+			key := fmt.Sprint(b.sides())
+			if splits[key] == nil {
+				splits[key] = &Finding{Severity: Info, Certainty: Possible, Expected: "alike on all hosts", Fix: "if they shall be alike: " + fix}
+				order = append(order, key)
+			}
+			a.split(splits[key], f, b)
 			continue
 		}
 		for _, v := range b.values[1:] {
@@ -189,6 +220,9 @@ func (a *Across) odd(features []feature, fix string) {
 				odd[i] = append(odd[i], difference{f.name, fmt.Sprintf("%s (%d of %d hosts)", b.values[0], len(top), b.known), v})
 			}
 		}
+	}
+	for _, key := range order {
+		a.Report(*splits[key])
 	}
 	a.reportOdd(odd, fix)
 }
@@ -217,10 +251,19 @@ func (a *Across) reportOdd(odd map[int][]difference, fix string) {
 	}
 }
 
-// split reports a feature on which no majority agrees: two hosts that differ, or
-// a set of several kinds.
-func (a *Across) split(f feature, b ballot, fix string) {
-	out := Finding{Severity: Info, Certainty: Possible, Expected: f.name + " alike on all hosts", Fix: "if they shall be alike: " + fix}
+// sides is the hosts of each value, whatever the value.
+func (b ballot) sides() [][]int {
+	var out [][]int
+	for _, v := range b.values {
+		out = append(out, b.hosts[v])
+	}
+	slices.SortFunc(out, slices.Compare[[]int])
+	return out
+}
+
+// split adds a feature on which no majority agrees: two hosts that differ, or a
+// set of several kinds.
+func (a *Across) split(out *Finding, f feature, b ballot) {
 	if b.known == 2 {
 		out.Severity = Warning
 	}
@@ -228,15 +271,19 @@ func (a *Across) split(f feature, b ballot, fix string) {
 	for _, v := range b.values {
 		var names []string
 		for _, i := range b.hosts[v] {
-			out.Subjects = append(out.Subjects, HostKey(a.Hosts[i].Inv.Host.Name))
 			names = append(names, a.Hosts[i].Inv.Host.Name)
+			if key := HostKey(a.Hosts[i].Inv.Host.Name); !slices.Contains(out.Subjects, key) {
+				out.Subjects = append(out.Subjects, key)
+			}
 		}
 		parts = append(parts, fmt.Sprintf("%s on %s", v, someNames(names)))
 		out.Evidence = append(out.Evidence, Evidence{Source: probe.SourceInferred, Where: someNames(names), Fact: f.name + " " + v})
 	}
 	slices.SortFunc(out.Subjects, compareKeys)
-	out.Observed = f.name + " " + strings.Join(parts, "; ")
-	a.Report(out)
+	if out.Observed != "" {
+		out.Observed += "; "
+	}
+	out.Observed += f.name + ": " + strings.Join(parts, ", ")
 }
 
 // someNames lists names, of many only some.

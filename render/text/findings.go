@@ -46,7 +46,7 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 				fmt.Fprintf(out, " (%s)", g.How)
 			}
 			if len(g.Subjects) > 0 {
-				fmt.Fprintf(out, " [%s]", strings.Join(g.Subjects, " "))
+				fmt.Fprintf(out, " [%s]", subjects(g.Subjects))
 			}
 			fmt.Fprintln(out)
 		}
@@ -68,6 +68,15 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		}
 	}
 	return out.Flush()
+}
+
+// subjects lists keys; of very many, some and their number.
+func subjects(keys []string) string {
+	const show = 64
+	if len(keys) > show {
+		return fmt.Sprintf("%s … %d in all", strings.Join(keys[:show], " "), len(keys))
+	}
+	return strings.Join(keys, " ")
 }
 
 // alikeFinding is a finding that several hosts share.
@@ -105,7 +114,7 @@ func alike(findings []check.Finding) []alikeFinding {
 }
 
 func (f alikeFinding) subjects() string {
-	s := strings.Join(f.Subjects, " ")
+	s := subjects(f.Subjects)
 	switch len(f.hosts) {
 	case 0:
 		return s
