@@ -68,6 +68,8 @@ func TestJoin(t *testing.T) {
 			want: []string{"gx1 [0 " + at17 + " GPU-a]", "gx2 [0 " + at17 + " GPU-b]"}},
 		{name: "a folder of one kind of output", parts: []Part{named("gx1.topo.txt", seen(SourceSMITopo, "d", "", "0 - -")), named("gx2.topo.txt", seen(SourceSMITopo, "d", "", "0 - -"))}, want: []string{"gx1 [0 unknown ]", "gx2 [0 unknown ]"}},
 		{name: "a root in a folder beside the host's files", parts: []Part{seen(SourceNVML, "d", "gx1", "0 "+at17+" GPU-a"), seen(SourceSysfs, "d/root", "", "- "+at17+" -")}, want: []string{"gx1 [0 " + at17 + " GPU-a]"}},
+		{name: "names that are taken", parts: []Part{seen(SourceNVML, "d/a/host", "", "0 "+at17+" GPU-a"), seen(SourceNVML, "d/b/host", "", "0 "+at17+" GPU-b"), named("x/nvml", seen(SourceNVML, "d/b/host", "", "0 "+at17+" GPU-c"))},
+			want: []string{"host-nvml [0 " + at17 + " GPU-b]", "nvml [0 " + at17 + " GPU-a]", "x-nvml [0 " + at17 + " GPU-c]"}},
 		{name: "an index of another order is a conflict, not an error", parts: []Part{seen(SourceNVML, "", "gx1", "0 "+at17+" GPU-a", "1 "+at2a+" GPU-b"), seen(SourceNCCLTests, "", "gx1", "0 "+at2a+" -", "1 "+at17+" -")},
 			want: []string{"gx1 [0 " + at17 + " GPU-a] [1 " + at2a + " GPU-b]"}},
 		{name: "an index that another board has", parts: []Part{seen(SourceNVML, "", "gx1", "0 "+at17+" GPU-a"), seen(SourceNCCLTests, "", "gx1", "0 "+at2a+" -")}, want: []string{"gx1 [0 " + at17 + " GPU-a] [unknown " + at2a + " ]"}},

@@ -117,6 +117,7 @@ func (g *grouping) byFolder(parts []Part) {
 		}
 		in[p.Folder] = append(in[p.Folder], p)
 	}
+	slices.Sort(folders) // a folder before those in it
 	for _, f := range folders {
 		if h := g.above(f, folders); h != nil {
 			for _, p := range in[f] {
