@@ -102,16 +102,16 @@ in the file, while NCCL 2.30.7 and ncclmap model go by its current link.`,
 func (a *app) explainCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [NAME]",
-		Short: "Explain a rule or a path class; without NAME, list them",
+		Short: "Explain a rule, a path class or an NCCL variable; without NAME, list them",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			topics := text.Topics()
 			if len(args) > 0 {
 				t, ok := text.Topic(topics, args[0])
 				if !ok {
-					return fmt.Errorf("explain %q: no rule or path class of that name; ncclmap explain lists them", args[0])
+					return unknownTopic(args[0])
 				}
-				topics = topics[t : t+1]
+				topics = []text.Explanation{t}
 			}
 			switch {
 			case a.format == "json":
@@ -119,9 +119,16 @@ func (a *app) explainCmd() *cobra.Command {
 			case len(args) > 0:
 				return text.Explain(a.stdout, topics[0])
 			}
-			return text.Names(a.stdout, topics)
+			return text.Names(a.stdout, topics, a.verbose)
 		},
 	}
+}
+
+func unknownTopic(name string) error {
+	if near, ok := text.Nearest(name); ok {
+		return fmt.Errorf("explain %q: no NCCL reads it; the nearest name is %s", name, near)
+	}
+	return fmt.Errorf("explain %q: no rule, path class or variable of that name; ncclmap explain lists them", name)
 }
 
 type explainDoc struct {
