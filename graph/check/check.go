@@ -330,6 +330,7 @@ var kindNames = []struct{ prefix, one, many string }{
 	{"host:", "host", "hosts"},
 	{"rank:", "rank", "ranks"},
 	{"file:", "file", "files"},
+	{"env:", "setting", "settings"},
 }
 
 // countKinds prints "8 GPUs, 2 HCAs".
