@@ -45,6 +45,7 @@ const (
 	SourceKernLog     = "kernlog"
 	SourceNCCLTests   = "nccltests"
 	SourceNVBandwidth = "nvbandwidth"
+	SourceNCCLEnv     = "ncclenv"
 	SourceInferred    = "inferred"
 )
 

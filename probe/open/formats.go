@@ -9,6 +9,7 @@ import (
 	"github.com/ncclmap/ncclmap/probe/hwlocxml"
 	"github.com/ncclmap/ncclmap/probe/ibstatus"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
@@ -34,6 +35,7 @@ const (
 	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
 	kindIBStatus  = "ibstatus"
 	kindHwlocXML  = "hwloc XML"
+	kindEnv       = "NCCL settings (env file, shell, nccl.conf, launcher, YAML)"
 	kindRoot      = "recorded root"
 )
 
@@ -71,6 +73,13 @@ var formats = []format{
 	{kind: kindNVBand, sniff: nvbandwidth.Sniff, stream: streamed(nvbandwidth.Read, func(o *nvbandwidth.Output) []*probe.Inventory {
 		return []*probe.Inventory{o.Inventory()}
 	})},
+	{kind: kindEnv, document: true, sniff: ncclenv.Sniff, read: one(fromReader(func(name string, r io.Reader) (*probe.Inventory, error) {
+		f, err := ncclenv.Parse(name, r)
+		if err != nil {
+			return nil, err
+		}
+		return f.Inventory(), nil
+	}))},
 	{kind: kindKernLog, sniff: kernlog.Sniff, stream: streamed(kernlog.Read, (*kernlog.Log).Inventories)},
 }
 
