@@ -113,12 +113,9 @@ func recognise(p place, text []byte) ([]Source, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, fmt.Errorf("%s: empty", p.name)
 	}
-	if f := documentOf(text); f != nil {
-		s, err := f.readText(p, text)
-		if err != nil {
-			return nil, err
-		}
-		return []Source{s}, nil
+	fs := formatsOf(text)
+	if len(fs) == 1 && fs[0].document {
+		return readText(p, text, fs)
 	}
 	text, err := io.ReadAll(unpaste(text, bytes.NewReader(text)))
 	if err != nil {
@@ -126,50 +123,51 @@ func recognise(p place, text []byte) ([]Source, error) {
 	}
 	var out []Source
 	documents, rest := takeDocuments(text)
-	for _, d := range documents {
-		if f := documentOf(d); f != nil {
-			s, err := f.readText(p, d)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, s)
+	for _, d := range append(documents, rest) {
+		s, err := readText(p, d, formatsOf(d))
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, s...)
 	}
+	if len(out) == 0 {
+		return nil, refuse(p, text)
+	}
+	return out, nil
+}
+
+// formatsOf returns the formats of a whole text: one document, or what stands in it
+// together.
+func formatsOf(text []byte) []format {
+	var out []format
 	for _, f := range formats {
-		if f.document || !f.sniff(rest) {
+		if f.document && len(out) > 0 || !f.sniff(text) {
 			continue
 		}
-		s, err := f.readText(p, rest)
+		out = append(out, f)
+		if f.document {
+			break
+		}
+	}
+	return out
+}
+
+// readText gives a whole text to its readers.
+func readText(p place, text []byte, fs []format) ([]Source, error) {
+	var out []Source
+	for _, f := range fs {
+		s, err := f.source(p, func(f format) ([]*probe.Inventory, error) {
+			if f.stream != nil {
+				return f.stream(p.base, bytes.NewReader(text))
+			}
+			return f.read(p.base, straighten(text))
+		})
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, s)
 	}
-	if len(out) > 0 {
-		return out, nil
-	}
-	return nil, refuse(p, text)
-}
-
-// documentOf returns the format of a text that is one document, nil where it is
-// none or something stands before it.
-func documentOf(text []byte) *format {
-	for i := range formats {
-		if f := &formats[i]; f.document && f.sniff(text) {
-			return f
-		}
-	}
-	return nil
-}
-
-// readText reads a whole text.
-func (f format) readText(p place, text []byte) (Source, error) {
-	return f.source(p, func(f format) ([]*probe.Inventory, error) {
-		if f.stream != nil {
-			return f.stream(p.base, bytes.NewReader(text))
-		}
-		return f.read(p.base, straighten(text))
-	})
+	return out, nil
 }
 
 // source makes the source of what the format's reader returns.
