@@ -18,7 +18,8 @@ func isDocument(head []byte) bool {
 
 var (
 	quoteMark  = regexp.MustCompile(`^[ \t]{0,3}(?:> ?)+`)
-	quotedHead = regexp.MustCompile(`(?m)^[ \t]{0,3}> ?\S`)
+	quotedHead = regexp.MustCompile(`(?m)^[ \t]{0,3}>[ >]`)
+	escape     = regexp.MustCompile(`&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,5}|#x[0-9a-fA-F]{1,4});`)
 	fenceMark  = regexp.MustCompile("^[ \t]{0,3}(?:```|~~~)")
 )
 
@@ -32,7 +33,7 @@ func unpaste(head []byte, r io.Reader) io.Reader {
 	p := &pasted{
 		quoted:  len(quotedHead.FindAllIndex(head, 3)) == 3,
 		fenced:  bytes.Contains(head, []byte("```")) || bytes.Contains(head, []byte("~~~")),
-		escaped: bytes.Contains(head, []byte("&gt;")) || bytes.Contains(head, []byte("&lt;")) || bytes.Contains(head, []byte("&quot;")),
+		escaped: escape.Match(head),
 	}
 	if !p.quoted && !p.fenced && !p.escaped {
 		return r
