@@ -128,7 +128,7 @@ func (d *decoder) prepare() error {
 		return d.faultAt(i, "binary data, not XML")
 	}
 	t = slices.Clone(t)
-	line, counted := 1, 0
+	line, counted, tags := 1, 0, 0
 	lineAt := func(i int) int {
 		line += bytes.Count(t[counted:i], []byte("\n"))
 		counted = i
@@ -153,6 +153,9 @@ func (d *decoder) prepare() error {
 		}
 		if size > maxMarkup {
 			return d.faultAt(i, "a tag or comment of more than %d bytes", maxMarkup)
+		}
+		if tags++; tags > 2*maxElements {
+			break // too many for parse, which says where
 		}
 		tag := t[i : i+size]
 		switch {

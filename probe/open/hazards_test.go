@@ -439,3 +439,19 @@ func TestPastedDocument(t *testing.T) {
 		}
 	}
 }
+
+// What is known and not read is called by its name.
+func TestKnownAndRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"vendid=0x2c9\nSwitch\t36 \"S-0002c90300b42d10\"\t\t# \"SwitchX\" base port 0 lid 1 lmc 0\n": "ibnetdiscover output, which is not read yet",
+		"17:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n":                "lspci output, which is not read yet",
+		"| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |\n":                "the summary of nvidia-smi, which shows no topology",
+		"#NVL GPUs size algbw busbw\nNVL4 12 1073741824 107.30 196.72\n":                             "a table of bandwidths that somebody made",
+		"algbw and busbw are low here\n":                                                             "text not recognised",
+		"Switch on the 3D controller\n":                                                              "text not recognised",
+	} {
+		if _, _, err := Read([]string{"-"}, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

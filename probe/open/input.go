@@ -117,21 +117,28 @@ func recognise(p place, text []byte) ([]Source, error) {
 	if len(fs) == 1 && fs[0].document {
 		return readText(p, text, fs)
 	}
-	text, err := io.ReadAll(unpaste(text, bytes.NewReader(text)))
+	plain, err := io.ReadAll(unpaste(text, bytes.NewReader(text)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
 	var out []Source
-	documents, rest := takeDocuments(text)
-	for _, d := range append(documents, rest) {
+	documents, rest := takeDocuments(plain)
+	if len(documents) > 0 || !bytes.Equal(rest, text) {
+		fs = formatsOf(rest)
+	}
+	for _, d := range documents {
 		s, err := readText(p, d, formatsOf(d))
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, s...)
 	}
-	if len(out) == 0 {
-		return nil, refuse(p, text)
+	s, err := readText(p, rest, fs)
+	if err != nil {
+		return nil, err
+	}
+	if out = append(out, s...); len(out) == 0 {
+		return nil, refuse(p, plain)
 	}
 	return out, nil
 }

@@ -17,10 +17,9 @@ func isDocument(head []byte) bool {
 }
 
 var (
-	quoteMark  = regexp.MustCompile(`^[ \t]{0,3}(?:> ?)+`)
-	quotedHead = regexp.MustCompile(`(?m)^[ \t]{0,3}>[ >]`)
-	escape     = regexp.MustCompile(`&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,5}|#x[0-9a-fA-F]{1,4});`)
-	fenceMark  = regexp.MustCompile("^[ \t]{0,3}(?:```|~~~)")
+	quoteMark = regexp.MustCompile(`^[ \t]{0,3}(?:> ?)+`)
+	escape    = regexp.MustCompile(`&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,5}|#x[0-9a-fA-F]{1,4});`)
+	fenceMark = regexp.MustCompile("^[ \t]{0,3}(?:```|~~~)")
 )
 
 // unpaste takes off what a mail, a ticket or a web page put around a text of which
@@ -31,7 +30,7 @@ func unpaste(head []byte, r io.Reader) io.Reader {
 		return r
 	}
 	p := &pasted{
-		quoted:  len(quotedHead.FindAllIndex(head, 3)) == 3,
+		quoted:  bytes.Count(head, []byte("\n>")) > 2,
 		fenced:  bytes.Contains(head, []byte("```")) || bytes.Contains(head, []byte("~~~")),
 		escaped: escape.Match(head),
 	}
@@ -92,6 +91,9 @@ var embedded = regexp.MustCompile(`(?m)^[ \t]*<(system|graphs|topology)[ >\r\n]`
 func takeDocuments(text []byte) (documents [][]byte, rest []byte) {
 	const most = 64
 	rest = text
+	if bytes.IndexByte(text, '<') < 0 {
+		return nil, rest
+	}
 	for from := 0; len(documents) < most; {
 		m := embedded.FindSubmatchIndex(text[from:])
 		if m == nil {

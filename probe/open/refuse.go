@@ -30,7 +30,7 @@ func refuse(p place, text []byte) error {
 		return fmt.Errorf("%s: binary data %w; readable are: %s", p.name, ErrUnrecognised, strings.Join(Kinds(), ", "))
 	}
 	for _, k := range known {
-		if k.mark.Match(text) {
+		if k.mark.Match(text[:min(len(text), 256<<10)]) {
 			return fmt.Errorf("%s: %s, %s", p.name, k.what, k.reason)
 		}
 	}

@@ -14,15 +14,22 @@ import (
 // maxDevices bounds the columns of a matrix; a rack shows 72 GPUs.
 const maxDevices = 512
 
+// maxLine is the longest line that is looked at, far above a matrix of maxDevices.
+const maxLine = 64 << 10
+
 // Sniff reports whether a text holds a topology matrix: a line that names GPUs
 // as columns and after it a row of path codes.
 func Sniff(head []byte) bool {
-	text, err := plainText(head)
+	raw, err := probe.DecodeText(head)
 	if err != nil {
 		return false
 	}
 	columns := 0
-	for _, line := range lines(text) {
+	for line := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if len(line) > maxLine || columns == 0 && !strings.Contains(line, "GPU") {
+			continue // most lines of a log
+		}
+		line = lines(escapes.ReplaceAllString(line, ""))[0]
 		if n := len(summaryColumns(line)); n > 0 {
 			columns = n
 			continue
@@ -214,6 +221,9 @@ func (p *parser) scan(text []string) error {
 	var pending *header // a header that no row has followed yet
 	for i, line := range text {
 		n := i + 1
+		if len(line) > maxLine {
+			continue
+		}
 		if m := nicLegend.FindStringSubmatch(line); m != nil {
 			if have, ok := p.legend[m[1]]; ok && have != m[2] {
 				return p.fault(n, "NIC legend: %s is %s and %s", m[1], probe.Excerpt(have), probe.Excerpt(m[2]))
