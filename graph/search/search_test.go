@@ -197,6 +197,7 @@ func checkResult(t testing.TB, r *Result) {
 	for i := range r.View.GPUs {
 		devs = append(devs, r.View.Dev(i))
 	}
+	slices.Sort(devs)
 	for _, g := range r.Graphs {
 		if len(g.Rings) != g.Channels || g.Channels < 1 || g.Channels > maxRingChannels {
 			t.Errorf("%d channels, %d rings", g.Channels, len(g.Rings))
