@@ -1,0 +1,128 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ncclmap/ncclmap/fixtures/oracle"
+	"github.com/ncclmap/ncclmap/graph"
+)
+
+// What NCCL's own code decided for topologies without GPUs.
+const oracleDir = "../../../shared/oracle"
+
+// optionsOf turns a case's arguments and environment into ours.
+func optionsOf(t testing.TB, c *oracle.Case) (view graph.NCCLOptions, o Options) {
+	t.Helper()
+	version, err := graph.ParseNCCLVersion(c.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view = graph.NCCLOptions{Version: version, GPUs: c.GPUs(), NoP2P: c.NoP2P()}
+	o = Options{Hosts: c.Hosts, NoNVLS: c.NVLS == 0}
+	for name, value := range c.Env {
+		if _, err := view.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return view, o
+}
+
+// asRead is the topology as the oracle's code read it: see package graph's test
+// of the same name.
+func asRead(t testing.TB, c *oracle.Case, o graph.NCCLOptions) *graph.NCCLView {
+	t.Helper()
+	raw, err := os.ReadFile(c.XML)
+	if err != nil {
+		t.Skip(err)
+	}
+	text := string(raw)
+	if c.File == "gb200x4-4nic.xml" {
+		text = strings.Replace(text, `numaid="1"`, `numaid="2"`, 1)
+		text = strings.Replace(text, `<pci busid="0010:03:00.0"`, `</cpu><cpu numaid="1" affinity="ffffffff" arch="arm64"><pci busid="0010:03:00.0"`, 1)
+		text = strings.ReplaceAll(text, `host_hash="0x6f7261636c653031" `, "")
+	}
+	return viewOf(t, decode(t, filepath.Base(c.File), strings.NewReader(text)), o)
+}
+
+type count struct{ equal, all int }
+
+func (n *count) cell(t *testing.T, what string, got, want any) {
+	t.Helper()
+	n.all++
+	if fmt.Sprint(got) == fmt.Sprint(want) {
+		n.equal++
+		return
+	}
+	t.Logf("%s: %v, want %v", what, got, want)
+}
+
+func (n *count) graph(t *testing.T, what string, got Graph, want oracle.Graph) {
+	t.Helper()
+	n.cell(t, what+" pattern", got.Number, want.Pattern)
+	n.cell(t, what+" channels", got.Channels, want.Channels)
+	n.cell(t, what+" bwIntra", math.Round(got.BWIntra*1e3), math.Round(want.BWIntra*1e3))
+	n.cell(t, what+" bwInter", math.Round(got.BWInter*1e3), math.Round(want.BWInter*1e3))
+	n.cell(t, what+" typeIntra", got.TypeIntra, want.TypeIntra)
+	n.cell(t, what+" typeInter", got.TypeInter, want.TypeInter)
+	n.cell(t, what+" crossNic", got.CrossNIC, want.CrossNIC)
+	n.cell(t, what+" sameChannels", got.SameChannels, want.SameChannels)
+	n.cell(t, what+" hops", got.Hops, want.Hops)
+}
+
+func TestGraphsAgainstOracle(t *testing.T) {
+	for _, version := range []string{"", "v2.27.7", "v2.23.4", "v2.21.5"} {
+		cases, err := oracle.Read(oracleDir, version, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(cases) == 0 {
+			t.Skipf("no oracle in %s", oracleDir)
+		}
+		var own, agreed, orders, comm count
+		for _, c := range cases {
+			t.Run(c.Name, func(t *testing.T) {
+				view, o := optionsOf(t, c)
+				r, err := Compute(asRead(t, c, view), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, want := range c.Graphs {
+					if want.Pattern == 0 {
+						continue
+					}
+					got, _ := r.Members[0].Graph(Pattern(name))
+					own.graph(t, "own "+name, got, want)
+					for i, x := range want.Orders {
+						if i < len(got.Rings) {
+							orders.cell(t, fmt.Sprintf("%s channel %d", name, i), got.Rings[i], x.GPUs)
+							if len(x.Nets) > 0 {
+								orders.cell(t, fmt.Sprintf("%s nets %d", name, i), got.Nets[i], x.Nets)
+							}
+						}
+					}
+				}
+				for name, want := range c.Aligned {
+					if want.Pattern == 0 {
+						continue
+					}
+					got, _ := r.Graph(Pattern(name))
+					agreed.graph(t, "agreed "+name, got, want)
+				}
+				comm.cell(t, "nodes", r.Nodes, c.Comm.Nodes)
+				comm.cell(t, "ranks", r.Ranks, c.Comm.Ranks)
+				comm.cell(t, "channels", r.Channels, c.Comm.Channels)
+				comm.cell(t, "cc", [2]int{r.MinCC, r.MaxCC}, [2]int{c.Comm.MinCC, c.Comm.MaxCC})
+			})
+		}
+		t.Logf("%s: of %d cases, own graphs %d of %d cells equal, agreed %d of %d, orders %d of %d, communicator %d of %d",
+			cases[0].Version, len(cases), own.equal, own.all, agreed.equal, agreed.all, orders.equal, orders.all, comm.equal, comm.all)
+	}
+}
