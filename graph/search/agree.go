@@ -58,4 +58,36 @@ func (r *Result) count() {
 		n = min(n, r.o.MaxChannels)
 	}
 	r.Channels = min(max(n, r.o.MinChannels), most)
+	r.NVLSChannels = r.nvlsChannels()
+	r.countP2P()
+	r.AllNVLink = true
+	for _, m := range r.Members {
+		for _, rt := range m.node.gpuGPU {
+			r.AllNVLink = r.AllNVLink && rt.class < graph.PIX
+		}
+		r.NetAssumed = r.NetAssumed || r.Nodes > 1 && len(m.View.Nets) > 0 && m.View.Nodes[m.View.Nets[0]].Net.Assumed
+	}
+}
+
+// nvlsChannels is how many channels NVLS runs on (NCCL 2.30.7
+// transport/nvls.cc:155-246): 16, and since 2.25 more on Blackwell. What NCCL 2.30
+// makes of fast NICs there is not modelled.
+func (r *Result) nvlsChannels() int {
+	if _, ok := r.Graph(NVLS); !ok {
+		return 0
+	}
+	n := 16
+	if r.MinCC >= 100 && r.version().AtLeast(25, 0) {
+		n = 24
+		if r.Nodes > 1 {
+			n = 32
+		}
+	}
+	if r.o.NVLSCount > 0 {
+		n = r.o.NVLSCount
+	}
+	if r.o.MaxChannels > 0 {
+		n = min(n, r.o.MaxChannels)
+	}
+	return min(max(n, r.o.MinChannels), maxChannels(r.version()))
 }

@@ -257,7 +257,7 @@ func (l *layer) fromNet(k, c, nets int) (started bool) {
 		enter(0, bus)
 		l.steps = steps
 	}
-	for _, gpu := range l.n.near[k] {
+	for _, gpu := range l.n.nearest(k, c) {
 		enter(gpu, free)
 	}
 	return true

@@ -178,6 +178,19 @@ func (n *node) usable(gpu int, worst graph.PathClass) []int {
 	return out
 }
 
+// nearest lists the GPUs nearest to a NET in the order in which a channel tries
+// them. Until 2.23 each channel began with the GPU of its own number.
+func (n *node) nearest(net, channel int) []int {
+	if n.v.Options.Version.AtLeast(24, 0) {
+		return n.near[net]
+	}
+	out := slices.Clone(n.near[net])
+	slices.SortStableFunc(out, func(x, y int) int {
+		return cmp.Compare((x-channel%n.gpus+n.gpus)%n.gpus, (y-channel%n.gpus+n.gpus)%n.gpus)
+	})
+	return out
+}
+
 // toward says how the way to the NIC bears on which GPU comes next.
 type toward int
 

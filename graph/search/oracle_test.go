@@ -86,7 +86,7 @@ func TestGraphsAgainstOracle(t *testing.T) {
 		if len(cases) == 0 {
 			t.Skipf("no oracle in %s", oracleDir)
 		}
-		var own, agreed, orders, comm count
+		var own, agreed, orders, comm, p2p, rings, trees count
 		for _, c := range cases {
 			t.Run(c.Name, func(t *testing.T) {
 				view, o := optionsOf(t, c)
@@ -119,10 +119,39 @@ func TestGraphsAgainstOracle(t *testing.T) {
 				comm.cell(t, "nodes", r.Nodes, c.Comm.Nodes)
 				comm.cell(t, "ranks", r.Ranks, c.Comm.Ranks)
 				comm.cell(t, "channels", r.Channels, c.Comm.Channels)
+				comm.cell(t, "NVLS channels", r.NVLSChannels, c.Comm.NVLSChannels)
+				p2p.cell(t, "p2p", [2]int{r.P2PChannels, r.PerPeer}, [2]int{c.Comm.P2PChannels, c.Comm.P2PPerPeer})
+				compareRings(t, &rings, r, c)
+				compareTrees(t, &trees, r, c)
 				comm.cell(t, "cc", [2]int{r.MinCC, r.MaxCC}, [2]int{c.Comm.MinCC, c.Comm.MaxCC})
 			})
 		}
-		t.Logf("%s: of %d cases, own graphs %d of %d cells equal, agreed %d of %d, orders %d of %d, communicator %d of %d",
-			cases[0].Version, len(cases), own.equal, own.all, agreed.equal, agreed.all, orders.equal, orders.all, comm.equal, comm.all)
+		t.Logf("%s: of %d cases, own graphs %d of %d cells equal, agreed %d of %d, orders %d of %d, communicator %d of %d, p2p %d of %d, rings %d of %d, trees %d of %d",
+			cases[0].Version, len(cases), own.equal, own.all, agreed.equal, agreed.all, orders.equal, orders.all, comm.equal, comm.all, p2p.equal, p2p.all, rings.equal, rings.all, trees.equal, trees.all)
+	}
+}
+
+func compareRings(t *testing.T, n *count, r *Result, c *oracle.Case) {
+	got := r.Rings()
+	for i, want := range c.Rings {
+		if i >= len(got) {
+			n.all++
+			continue
+		}
+		n.cell(t, fmt.Sprintf("ring %d", i), got[i], want)
+	}
+}
+
+func compareTrees(t *testing.T, n *count, r *Result, c *oracle.Case) {
+	got := r.Trees()
+	for _, want := range c.Trees {
+		if want.Channel >= len(got) {
+			n.all += len(want.Ranks)
+			continue
+		}
+		for _, w := range want.Ranks {
+			x := got[want.Channel][w[0]]
+			n.cell(t, fmt.Sprintf("tree %d rank %d", want.Channel, w[0]), [4]int{x.Up, x.Down[0], x.Down[1], x.Down[2]}, w[1:])
+		}
 	}
 }

@@ -59,6 +59,13 @@ func (n *node) search(want shape, lowest, highest int, o Options) found {
 			r.crossings = map[int][]int{0: {0}, 1: {1}, 2: {0, 2}}[o.crossNIC()]
 		}
 	}
+	if !n.v.Options.Version.AtLeast(24, 0) {
+		// Before, the demands began and ended at the same classes on all hosts.
+		r.bestInter, r.worstInter, r.worstIntra = graph.PIX, graph.SYS, graph.SYS
+		if n.gpus > 1 {
+			r.bestIntra = graph.NVL
+		}
+	}
 	r.descend()
 	r.best.duplicate(n.minCC, highest)
 	r.raise()

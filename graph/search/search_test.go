@@ -259,10 +259,10 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// bits hands out small numbers from a byte string, zeros when it is used up.
-type bits []byte
+// dice hands out small numbers from a byte string, zeros when it is used up.
+type dice []byte
 
-func (b *bits) below(n int) int {
+func (b *dice) below(n int) int {
 	if len(*b) == 0 {
 		return 0
 	}
@@ -273,7 +273,7 @@ func (b *bits) below(n int) int {
 
 // anyHost builds a small host from bytes: sockets, switches, GPUs below them
 // with NVLinks to each other or to switches, NICs.
-func anyHost(b bits) *probe.Inventory {
+func anyHost(b dice) *probe.Inventory {
 	inv := &probe.Inventory{}
 	cpu := []probe.CPU{
 		{Arch: "x86_64", Vendor: "GenuineIntel", Family: probe.Some(6), Model: probe.Some(143)},
