@@ -170,14 +170,14 @@ func (b *ncclBuilder) attach(at int, n *Node) bool {
 	}
 	above := b.above(n)
 	for _, l := range b.t.Between(n, n.Up) {
-		if l.Kind == PCIe {
+		if l.Kind == PCIe && l.Share() > 0 {
 			gbs := b.pcieGBs(n, l)
 			b.link(at, above, NCCLLinkPCI, gbs, gbs, l)
 		}
 	}
 	for _, l := range b.t.LinksOf(n) {
-		if l.Kind == C2CLink {
-			gbs := l.Max.Or(0).GBs()
+		if l.Kind == C2CLink && l.Share() > 0 {
+			gbs := l.Max.Or(0).GBs() * l.Share()
 			b.link(at, b.cpu(l.Other(n)), NCCLLinkC2C, gbs, gbs, l)
 		}
 	}
@@ -207,7 +207,7 @@ func (b *ncclBuilder) pcieGBs(n *Node, l *Link) float64 {
 	if assumed != "" {
 		b.assume(n.Key, "%s", assumed)
 	}
-	return gbs
+	return gbs * l.Share()
 }
 
 // pcie is the link that NCCL plans with: the lower maximum of both ends, and from

@@ -9,18 +9,18 @@ func (b *ncclBuilder) nvlinks() {
 		n := b.v.Nodes[at].Node
 		per := b.perNVLink(n)
 		for _, l := range b.t.LinksOf(n) {
-			if l.Kind != NVLink || l.State == probe.LinkDown {
+			if l.Kind != NVLink || l.State == probe.LinkDown || l.Share() == 0 {
 				continue
 			}
 			switch peer := l.Other(n); peer.Kind {
 			case KindNVSwitch:
-				b.link(at, b.nvSwitch(), NCCLLinkNVL, per, per, l)
+				b.link(at, b.nvSwitch(), NCCLLinkNVL, per*l.Share(), per*l.Share(), l)
 			case KindNUMA:
-				b.link(at, b.cpu(peer), NCCLLinkNVL, per, per, l)
+				b.link(at, b.cpu(peer), NCCLLinkNVL, per*l.Share(), per*l.Share(), l)
 			case KindGPU:
 				other, ok := b.nodes[peer]
 				if ok && at < other { // seen from both ends
-					b.link(at, other, NCCLLinkNVL, per, b.perNVLink(peer), l)
+					b.link(at, other, NCCLLinkNVL, per*l.Share(), b.perNVLink(peer)*l.Share(), l)
 				}
 			}
 		}

@@ -129,7 +129,7 @@ func (n *node) graphs(o Options) []Graph {
 	r := n.graph(n.search(ring, lowest, maxChannels(v.Options.Version)/2, o))
 	t := n.graph(n.search(balanced, r.Channels, r.Channels, o))
 	graphs := []Graph{r, t}
-	if v.NVS >= 0 && n.minCC >= 90 && !o.NoNVLS && (n.gpus > 1 || n.inter) {
+	if v.NVS >= 0 && n.minCC >= 90 && !o.NoNVLS && n.gpus > 1 {
 		highest := min(32, n.gpus)
 		lowest := 1
 		if !n.inter {

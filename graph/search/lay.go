@@ -368,7 +368,7 @@ func (l *layer) spread(head, i int, onward func()) {
 // finish weighs the channels that are laid and goes on with the next one.
 func (l *layer) finish() {
 	if l.better(l.best) {
-		*l.best = found{setting: l.setting, hops: l.hops, nets: slices.Clone(l.nets)}
+		*l.best = found{setting: l.setting, hops: l.hops, nets: slices.Clone(l.nets), cut: l.best.cut}
 		for _, o := range l.orders {
 			l.best.orders = append(l.best.orders, slices.Clone(o))
 		}

@@ -77,9 +77,26 @@ func (n *count) graph(t *testing.T, what string, got Graph, want oracle.Graph) {
 	n.cell(t, what+" hops", got.Hops, want.Hops)
 }
 
+// missed is how many cells of each version differ, by kind, and why:
+//   - 2.27.7: hops of the ring of gb200x4-4nic, where NCCL's two NUMA nodes of one
+//     number (see asRead) bear on the way to a NIC, and its p2p channels on 16 hosts.
+//   - 2.23.4 and 2.21.5: on several hosts of h100nvl-4-mixed NCCL took 6 channels
+//     of 3 GB/s where this search finds 8 of 2.4: all that differs is by how the
+//     versions before 2.24 went through the orders of GPUs, which is not known.
+//   - 2.21.5: the order of one tree of a100x4-direct-nvlink.
+var missed = []struct {
+	version                                              string
+	own, agreed, orders, communicator, p2p, rings, trees int
+}{
+	{version: ""},
+	{version: "v2.27.7", own: 3, agreed: 3, p2p: 1},
+	{version: "v2.23.4", own: 24, agreed: 24, orders: 6, communicator: 3, rings: 20},
+	{version: "v2.21.5", own: 24, agreed: 24, orders: 9, communicator: 3, rings: 20, trees: 24},
+}
+
 func TestGraphsAgainstOracle(t *testing.T) {
-	for _, version := range []string{"", "v2.27.7", "v2.23.4", "v2.21.5"} {
-		cases, err := oracle.Read(oracleDir, version, "")
+	for _, known := range missed {
+		cases, err := oracle.Read(oracleDir, known.version, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,10 +138,25 @@ func TestGraphsAgainstOracle(t *testing.T) {
 				comm.cell(t, "channels", r.Channels, c.Comm.Channels)
 				comm.cell(t, "NVLS channels", r.NVLSChannels, c.Comm.NVLSChannels)
 				p2p.cell(t, "p2p", [2]int{r.P2PChannels, r.PerPeer}, [2]int{c.Comm.P2PChannels, c.Comm.P2PPerPeer})
+				if g := r.Graphs[0]; g.CutShort {
+					t.Logf("cut short: %d × %g", g.Channels, g.BWIntra)
+				}
 				compareRings(t, &rings, r, c)
 				compareTrees(t, &trees, r, c)
 				comm.cell(t, "cc", [2]int{r.MinCC, r.MaxCC}, [2]int{c.Comm.MinCC, c.Comm.MaxCC})
 			})
+		}
+		for _, k := range []struct {
+			what    string
+			n       count
+			allowed int
+		}{
+			{"own graphs", own, known.own}, {"agreed graphs", agreed, known.agreed}, {"orders", orders, known.orders}, {"communicators", comm, known.communicator},
+			{"point-to-point channels", p2p, known.p2p}, {"rings", rings, known.rings}, {"trees", trees, known.trees},
+		} {
+			if k.n.all-k.n.equal > k.allowed {
+				t.Errorf("%s %s: %d of %d cells equal, %d may differ", cases[0].Version, k.what, k.n.equal, k.n.all, k.allowed)
+			}
 		}
 		t.Logf("%s: of %d cases, own graphs %d of %d cells equal, agreed %d of %d, orders %d of %d, communicator %d of %d, p2p %d of %d, rings %d of %d, trees %d of %d",
 			cases[0].Version, len(cases), own.equal, own.all, agreed.equal, agreed.all, orders.equal, orders.all, comm.equal, comm.all, p2p.equal, p2p.all, rings.equal, rings.all, trees.equal, trees.all)

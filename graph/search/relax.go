@@ -28,7 +28,7 @@ type relaxation struct {
 	crossings             []int         // of NICs, in the order in which they are tried
 	steps                 int           // left of totalSteps
 	tried                 map[trial]int // steps that a search took
-	cut                   bool
+	missed                mbs           // the most that searches which ran out of steps might have found
 }
 
 // trial names a search by what its outcome depends on.
@@ -67,9 +67,11 @@ func (n *node) search(want shape, lowest, highest int, o Options) found {
 		}
 	}
 	r.descend()
+	// The bound is rough; where one order for all channels won, nothing hints at
+	// more.
+	r.best.cut = !r.best.same && r.missed > mbs(r.best.channels())*r.best.intra
 	r.best.duplicate(n.minCC, highest)
 	r.raise()
-	r.best.cut = r.cut
 	if r.none() && want != nvls {
 		r.fallback()
 	}
@@ -101,29 +103,10 @@ func (r *relaxation) run(hops int) (taken int, perfect bool) {
 	l := newLayer(r.n, r.try, &r.best, budget)
 	l.hops = hops
 	l.channel()
-	if l.steps <= 0 && !l.done && !r.try.same && r.promises() {
-		r.cut = true
+	if l.steps <= 0 && !l.done && !r.try.same {
+		r.missed = max(r.missed, r.bound())
 	}
 	return budget - l.steps, l.done
-}
-
-// promises reports that more channels than were found might fit at the speed
-// that is tried, as far as the links of single GPUs and NICs tell.
-func (r *relaxation) promises() bool {
-	most := mbs(r.try.max)
-	for g := range r.n.gpus {
-		if x := toMBs(r.n.outGBs[g]); x > 0 {
-			most = min(most, x/r.try.intra)
-		}
-	}
-	if r.n.inter {
-		var nets mbs
-		for _, p := range r.n.nets {
-			nets += toMBs(p.gbs) / r.try.inter
-		}
-		most = min(most, nets)
-	}
-	return most*r.try.intra > mbs(r.best.channels())*r.best.intra
 }
 
 func (r *relaxation) none() bool { return r.best.channels() == 0 }
@@ -236,7 +219,7 @@ func (r *relaxation) sameThenApart() (done bool) {
 
 func (r *relaxation) spent() bool {
 	if r.steps < 0 && !r.none() {
-		r.cut = r.cut || r.promises()
+		r.missed = max(r.missed, r.bound())
 		return true
 	}
 	return false
