@@ -33,8 +33,8 @@ func ComputeHosts(views []*graph.NCCLView, o Options) (*Result, error) {
 		r.addHost(host, v)
 	}
 	r.Nodes = len(r.Members)
-	if r.Ranks == 1 {
-		return r, nil
+	if r.MinCC == 0 {
+		return r, nil // a single GPU, of which nothing is known
 	}
 	r.search()
 	r.agree()

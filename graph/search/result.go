@@ -69,10 +69,11 @@ type Result struct {
 	Ranks   int
 	Nodes   int
 	Members []Member // the nodes
-	// Graphs holds what the nodes agree on, with the orders of the first; empty for
-	// a single GPU, which has nobody to send to.
+	// Graphs holds what the nodes agree on, with the orders of the first. A single
+	// GPU, which has nobody to send to, has graphs too where its compute capability
+	// is known.
 	Graphs []Graph
-	// Channels is the communicator's final count; 0 for a single GPU.
+	// Channels is the communicator's final count; 0 without graphs.
 	Channels int
 	// NVLSChannels run NVLS beside them; 0: none.
 	NVLSChannels int
