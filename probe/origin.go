@@ -44,6 +44,9 @@ const (
 	SourceKernLog     = "kernlog"
 	SourceNCCLTests   = "nccltests"
 	SourceNVBandwidth = "nvbandwidth"
+	SourceInspector   = "inspector"
+	SourceNCCLRAS     = "ncclras"
+	SourceFlightRec   = "flightrec"
 	SourceInferred    = "inferred"
 )
 
