@@ -46,13 +46,13 @@ func TestJSONStreamFaults(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		"":                             "f:1:1: the document is cut off",
-		"[]":                           "f:1:1: [ where an object is wanted",
-		"{\"a\":\n null}":              "f:2:2: <nil> where an array is wanted",
+		"":                              "f:1:1: the document is cut off",
+		"[]":                            "f:1:1: [ where an object is wanted",
+		"{\"a\":\n null}":               "f:2:2: <nil> where an array is wanted",
 		"{\"a\": [\n  {\"N\": \"x\"}]}": "f:2:3: N: string does not fit",
-		"{\"a\": [\n  {\"N\": 1":       "f:2:10: the document is cut off",
-		"{\"a\": [{}\n  {}]}":          "f:",
-		"{\"a\": [\n{\"N\" 1}]}":       "f:2:1: invalid character '1' after object key",
+		"{\"a\": [\n  {\"N\": 1":        "f:2:10: the document is cut off",
+		"{\"a\": [{}\n  {}]}":           "f:",
+		"{\"a\": [\n{\"N\" 1}]}":        "f:2:1: invalid character '1' after object key",
 	} {
 		err := read(strings.NewReader(text))
 		var syn *SyntaxError
