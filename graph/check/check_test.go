@@ -75,7 +75,7 @@ func TestCatalogue(t *testing.T) {
 	seen := map[string]bool{}
 	planned := []string{"pcie-uneven"}
 	for _, r := range All() {
-		if r.ID == "" || r.Title == "" || len(r.Doc) < 100 || r.Run == nil {
+		if r.ID == "" || r.Title == "" || len(r.Doc) < 100 || r.Run == nil && r.Across == nil {
 			t.Errorf("%q: id, title, doc or run is missing", r.ID)
 		}
 		if seen[r.ID] {

@@ -17,6 +17,9 @@ func All() []Rule {
 		numaImplausible,
 		vmFlatPCI,
 		sourceConflict,
+		jobRankMissing,
+		jobRankBehind,
+		jobAsyncError,
 	}
 }
 
