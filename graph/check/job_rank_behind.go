@@ -282,17 +282,21 @@ func sameCounts(a, b look) bool {
 	})
 }
 
+// text says it as "AllReduce issued: rank 9 up to 3, 15 others up to 10".
 func (g lag) text() string {
-	name := "operation"
+	name := "operations"
 	if g.collective != probe.AllCollectives {
 		name = g.collective
 	}
-	did := map[bool][2]string{false: {"rank has issued", "ranks have issued"}, true: {"rank waits in", "ranks wait in"}}[g.waits]
 	var parts []string
 	for _, same := range byIssued(g.behind) {
-		parts = append(parts, fmt.Sprintf("%s %d", listRanks(same.members), same.issued))
+		parts = append(parts, fmt.Sprintf("%s up to %d", listRanks(same.members), same.issued))
 	}
-	return fmt.Sprintf("%s: issued up to: %s; %s %d", name, strings.Join(parts, ", "), count(len(g.ahead), "other "+did[0], "other "+did[1]), g.upTo)
+	others := count(len(g.ahead), "other", "others") + " up to"
+	if g.waits {
+		others = count(len(g.ahead), "other waits in", "others wait in")
+	}
+	return fmt.Sprintf("%s issued: %s, %s %d", name, strings.Join(parts, ", "), others, g.upTo)
 }
 
 type issued struct {

@@ -35,9 +35,12 @@ func rankKey(m *probe.Member) string {
 // rankSubjects are ranks with their GPUs and hosts, as far as they are known.
 func (a *Across) rankSubjects(members []*probe.Member) []string {
 	var ranks, gpus, hosts []string
+	several := len(a.names()) > 1
 	for _, m := range members {
 		ranks = append(ranks, rankKey(m))
-		if k := a.gpuKey(m); k != "" {
+		if k := a.gpuKey(m); k != "" && several && m.Host != "" {
+			gpus = append(gpus, m.Host+"/"+k)
+		} else if k != "" {
 			gpus = append(gpus, k)
 		}
 		if m.Host != "" {
@@ -52,7 +55,7 @@ func (a *Across) rankSubjects(members []*probe.Member) []string {
 	return out
 }
 
-// gpuKey is the subject for a rank's GPU.
+// gpuKey is the node key of a rank's GPU; "" = not known.
 func (a *Across) gpuKey(m *probe.Member) string {
 	index, ok := m.GPU.Get()
 	if !ok {
@@ -61,11 +64,11 @@ func (a *Across) gpuKey(m *probe.Member) string {
 	if h := a.Host(m.Host); h != nil {
 		for _, n := range h.Inv.GPUs {
 			if addr, known := n.Addr.Get(); known && n.Index == m.GPU {
-				return a.Key(m.Host, "gpu:"+addr.String())
+				return "gpu:" + addr.String()
 			}
 		}
 	}
-	return a.Key(m.Host, fmt.Sprintf("gpu:%d", index))
+	return fmt.Sprintf("gpu:%d", index)
 }
 
 // who says where a rank runs.

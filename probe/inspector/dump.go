@@ -98,19 +98,19 @@ func (d *Dump) gaps() []probe.Gap {
 	var out []probe.Gap
 	gap := func(n int64, line int, why, how string) {
 		if n > 0 {
-			out = append(out, probe.Gap{What: "samples", Why: fmt.Sprintf("%d ", n) + why, How: how, Origin: probe.LineOf(Source, d.File, line)})
+			out = append(out, probe.Gap{What: "samples", Why: fmt.Sprintf("%s: %d", why, n), How: how, Origin: probe.LineOf(Source, d.File, line)})
 		}
 	}
-	gap(d.P2P, 0, "point-to-point operations are not used", "")
-	gap(d.CPUTimed, 0, "operations were timed by the CPU around their launch, which says nothing of how long they ran", "set NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1")
-	gap(d.Untimed, 0, "operations took less than a microsecond, which is all that the plugin counts in", "")
-	gap(d.Contradictory, 0, "records state a bandwidth that does not follow from their size and time", "")
+	gap(d.P2P, 0, "point-to-point operations, which give no sample", "")
+	gap(d.CPUTimed, 0, "operations timed by the CPU around their launch, which says nothing of how long they ran", "set NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1")
+	gap(d.Untimed, 0, "operations of less than a microsecond, in which the plugin counts", "")
+	gap(d.Contradictory, 0, "records whose bandwidth does not follow from their size and time", "")
 	for _, name := range slices.Sorted(maps.Keys(d.Unknown)) {
 		gap(d.Unknown[name], 0, "records of "+name+", of which it is not known whether their size is that of one rank", "")
 	}
-	gap(int64(min(d.Overwritten, 1<<62)), 0, "operations were overwritten in the plugin's buffer before it wrote them", "raise NCCL_INSPECTOR_DUMP_COLL_RING_SIZE or write more often (NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS)")
-	gap(d.Torn, d.firstTorn, "lines are cut or lack their header; the first stands here", "")
-	gap(d.Dropped, 0, "operations are over what is kept of one file", "split the file")
+	gap(int64(min(d.Overwritten, 1<<62)), 0, "operations overwritten in the plugin's buffer before it wrote them", "raise NCCL_INSPECTOR_DUMP_COLL_RING_SIZE or write more often (NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS)")
+	gap(d.Torn, d.firstTorn, "lines that are cut or lack their header (the first stands here)", "")
+	gap(d.Dropped, 0, "operations over what is kept of one file", "split the file")
 	return out
 }
 

@@ -123,6 +123,7 @@ func Inventory(w io.Writer, t *graph.Topology, marks map[string]string) error {
 	if err := Matrix(w, t); err != nil {
 		return err
 	}
+	Job(w, &t.Inv.Job)
 	return gaps(w, t)
 }
 
