@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	header = `"header":{"id":"0x0d56c683b0c4ef","comm_name":"unknown","rank":1,"n_ranks":4,"nnodes":2}`
-	meta   = `"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1772585717263338,"hostname":"gx07","pid":48}`
+	head = `"header":{"id":"0x0d56c683b0c4ef","comm_name":"unknown","rank":1,"n_ranks":4,"nnodes":2}`
+	meta = `"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1772585717263338,"hostname":"gx07","pid":48}`
 )
 
 // coll is a record of a collective; its bandwidth follows from the total size.
 func coll(name string, size, total int64, us int) string {
-	return fmt.Sprintf(`{%s,%s,"coll_perf":%s}`, header, meta, perf(name, size, total, us, ""))
+	return fmt.Sprintf(`{%s,%s,"coll_perf":%s}`, head, meta, perf(name, size, total, us, ""))
 }
 
 func perf(name string, size, total int64, us int, more string) string {
@@ -55,7 +55,7 @@ func brief(inv *probe.Inventory) []string {
 }
 
 func TestSamples(t *testing.T) {
-	traced := fmt.Sprintf(`{%s,%s,"coll_perf":%s}`, header, strings.Replace(meta, "v4.0", "v4.2", 1),
+	traced := fmt.Sprintf(`{%s,%s,"coll_perf":%s}`, head, strings.Replace(meta, "v4.0", "v4.2", 1),
 		strings.TrimSuffix(perf("AllReduce", 1<<20, 1<<20, 100, `"coll_algo":"Ring","coll_proto":"LL128",`), "}")+
 			`,"event_trace_sn":{"coll_start_sn":1,"kernel_events":[{"channel_id":0},{"channel_id":1}]},"event_trace_ts":{}}`)
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestSamples(t *testing.T) {
 		{"not known", []string{coll("AlltoAll", 1, 1, 1), coll("AlltoAll", 1, 1, 1)}, nil, "records of AlltoAll, of which it is not known whether their size is that of one rank: 2"},
 		{"too short", []string{coll("AllReduce", 8, 8, 0)}, nil, "less than a microsecond, in which the plugin counts: 1"},
 		{"timed around the launch", []string{strings.Replace(coll("AllReduce", 8192, 8192, 10), "kernel_gpu", "collective_cpu", 1)}, nil, "timed by the CPU"},
-		{"send", []string{fmt.Sprintf(`{%s,%s,"p2p_perf":{"p2p":"Send","p2p_sn":1,"p2p_peer":2}}`, header, meta)}, nil, "point-to-point operations, which give no sample: 1"},
+		{"send", []string{fmt.Sprintf(`{%s,%s,"p2p_perf":{"p2p":"Send","p2p_sn":1,"p2p_peer":2}}`, head, meta)}, nil, "point-to-point operations, which give no sample: 1"},
 		{"cut lines", []string{coll("AllReduce", 1<<20, 1<<20, 100), coll("AllReduce", 1<<20, 1<<20, 100)[:200], `{"coll_perf":` + perf("AllReduce", 1, 1, 1, "") + `}`},
 			[]string{"AllReduce 1048576 of 4/2 / unknown: 1 × 100 µs, ≥ 100, 10.486 15.729 gx07-pid48.log:1"}, "lack their header (the first stands here): 2"},
 	} {
@@ -99,7 +99,7 @@ func TestSamples(t *testing.T) {
 
 // From v4.3 on a dump has one header, which says how many records it is for.
 func TestHeaderAbove(t *testing.T) {
-	above := fmt.Sprintf(`{%s,%s,"dump_stats":{"coll_records":2,"coll_dropped_total":9,"coll_dropped_since_last_dump":9,"p2p_records":1}}`, header, strings.Replace(meta, "v4.0", "v4.3", 1))
+	above := fmt.Sprintf(`{%s,%s,"dump_stats":{"coll_records":2,"coll_dropped_total":9,"coll_dropped_since_last_dump":9,"p2p_records":1}}`, head, strings.Replace(meta, "v4.0", "v4.3", 1))
 	one := `{"coll_perf":` + perf("AllReduce", 1<<20, 1<<20, 100, "") + `}`
 	for _, c := range []struct {
 		lines            []string
@@ -198,7 +198,7 @@ func BenchmarkRead(b *testing.B) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(coll("AllGather", 1<<20, 4<<20, 100) + "\n" + coll("AllReduce", 1<<20, 1<<20, 90)))
-	f.Add([]byte(fmt.Sprintf(`{%s,%s,"dump_stats":{"coll_records":1}}`, header, meta) + "\n{\"coll_perf\":" + perf("AllReduce", 1<<20, 1<<20, 100, "") + "}"))
+	f.Add([]byte(fmt.Sprintf(`{%s,%s,"dump_stats":{"coll_records":1}}`, head, meta) + "\n{\"coll_perf\":" + perf("AllReduce", 1<<20, 1<<20, 100, "") + "}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		Sniff(text)
 		d, err := Read("f", bytes.NewReader(text))
