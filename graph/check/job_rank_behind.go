@@ -49,9 +49,9 @@ func runJobRankBehind(a *Across) {
 			a.judgeLag(c, looks, lags)
 			continue
 		}
-		if n := last.waiting(); n > 0 && len(last.entries) < c.Ranks {
+		if w := last.waiting(); len(w) > 0 && len(last.entries) < c.Ranks {
 			a.Gap("ranks wait in an operation, and not all ranks of their communicator left a record of theirs",
-				"give the dumps of all ranks; one that wrote none is the first to look at", "comm:"+c.ID)
+				"give the dumps of all ranks; one that wrote none is the first to look at", a.rankSubjects(w)...)
 		}
 	}
 }
@@ -107,15 +107,15 @@ func looksAt(c *probe.Comm) []look {
 	return out
 }
 
-// waiting is the number of ranks that are known to wait in an operation.
-func (l look) waiting() int {
-	n := 0
+// waiting lists the ranks that are known to wait in an operation.
+func (l look) waiting() []*probe.Member {
+	var out []*probe.Member
 	for _, e := range l.entries {
 		if _, waits := needs(e.p); waits {
-			n++
+			out = append(out, e.m)
 		}
 	}
-	return n
+	return out
 }
 
 // lag is a collective in which ranks are behind.

@@ -180,8 +180,8 @@ func (p *reader) line(n int, line []byte, cut bool) {
 	}
 }
 
-// again decodes a record of a collective alone where header stands as in a record
-// before, as in most of a file: that halves the work.
+// again decodes a record of a collective whose header is that of the record before,
+// as most are, without decoding the header: that halves the work.
 func (p *reader) again(line []byte) (*collPerf, bool) {
 	if len(p.last.text) == 0 || !bytes.HasPrefix(line, p.last.text) {
 		return nil, false

@@ -171,6 +171,15 @@ func TestTwoLooks(t *testing.T) {
 	}
 }
 
+// Of reports without a time only the last of a file says how the job is.
+func TestTwoLooksInText(t *testing.T) {
+	lost := "\n#0-0 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 21\n"
+	j := read(t, fmt.Sprintf(head, "INCOMPLETE")+lost+fmt.Sprintf(head, "OK"))
+	if len(j.Comms) != 0 || len(j.Versions) != 1 {
+		t.Errorf("%+v", j)
+	}
+}
+
 const head = `NCCL version 2.27.3 compiled with CUDA 12.9
 CUDA runtime version 12090, driver version 13000
 

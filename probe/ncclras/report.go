@@ -80,7 +80,11 @@ func (r *Report) Inventories() []*probe.Inventory {
 	gap := func(look Look, what, why, how string) {
 		inv.Gaps = append(inv.Gaps, probe.Gap{What: what, Why: why, How: how, Origin: r.origin(look.Line)})
 	}
-	for _, look := range r.Looks {
+	for i, look := range r.Looks {
+		if look.At == "" && i < len(r.Looks)-1 {
+			gap(look, "communicators", "a report in text does not say when it was made; of several in one file the last counts", "ncclras -f json (NCCL 2.28.7 and later) does")
+			continue
+		}
 		job := probe.Job{}
 		if look.NCCL != "" {
 			job.Versions = []probe.NCCLSeen{{NCCL: look.NCCL, CUDA: look.CUDA, Driver: look.Driver, Origins: []probe.Origin{r.origin(look.Line)}}}

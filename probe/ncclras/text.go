@@ -14,7 +14,7 @@ import (
 var (
 	versionLine = regexp.MustCompile(`^\s*NCCL version (\S+) compiled with CUDA "?([0-9.]+)`)
 	driverLine  = regexp.MustCompile(`^\s*CUDA runtime version \d+, driver version (\d+)`)
-	groupLine   = regexp.MustCompile(`^\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+(?:-\d+)?\s+(\d+)\s+\d+\s+[A-Z]+\s+([A-Z,]+)\s*$`)
+	groupLine   = regexp.MustCompile(`^\s*(\d+)\s+(\d+)\s+(\d+)\s+\d+(?:-\d+)?\s+(\d+)\s+\d+\s+[A-Z]+\s+[A-Z,]+\s*$`)
 	blockLine   = regexp.MustCompile(`^\s*#(\d+)-\d+ \(([0-9a-f]{1,16})\) (MISMATCH|INCOMPLETE|ERROR)\s*$`)
 	headLine    = regexp.MustCompile(`^\s*(INCOMPLETE|DEAD|TIMEOUT)\s*$`)
 	processLine = regexp.MustCompile(`^\s*Process (\d+) on node (\S+) managing GPUs? (\d+)?`)
@@ -64,10 +64,15 @@ type part struct {
 	listed   []int
 }
 
+// longest is more than any line of a report has.
+const longest = 4096
+
 func readText(name string, r io.Reader) (*Report, error) {
 	t := textReader{name: name, out: &Report{File: name}}
 	err := probe.EachLine(r, func(n int, line []byte, _ bool) bool {
-		t.line(n, string(line))
+		if len(line) <= longest {
+			t.line(n, string(line))
+		}
 		return t.err == nil
 	})
 	if err != nil {
