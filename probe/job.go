@@ -154,6 +154,8 @@ type EnvSetting struct {
 	Value   string   `json:"value"`
 	How     string   `json:"how"`
 	Dialect string   `json:"dialect,omitempty"` // of the file
+	Raw     string   `json:"raw,omitempty"`     // as written in the file, where it differs
+	Marks   []string `json:"marks,omitempty"`   // what readers of the file treat differently: quotes, blanks, …
 	Host    string   `json:"host,omitempty"`
 	Origins []Origin `json:"origins,omitempty"`
 }

@@ -117,9 +117,20 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 
 // runAcross runs the rules about jobs and about hosts together.
 func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Result) {
+	unjudgedSettings(job, reporter{&Rule{ID: InventoryGaps}, out})
 	for i := range rules {
 		if r := &rules[i]; r.Across != nil {
 			r.Across(&Across{reporter: reporter{r, out}, Job: job, Hosts: hosts})
+		}
+	}
+}
+
+// unjudgedSettings says that files hold settings which no rule reads yet: silence
+// about them is no verdict.
+func unjudgedSettings(job *probe.Job, r reporter) {
+	for _, e := range job.Env {
+		if e.How == probe.EnvFile {
+			r.Gap("settings in files are read but not judged by any rule of this version", "ncclmap explain tells of a variable", "env:"+e.Name)
 		}
 	}
 }

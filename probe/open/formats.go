@@ -10,6 +10,7 @@ import (
 	"github.com/ncclmap/ncclmap/probe/hwlocxml"
 	"github.com/ncclmap/ncclmap/probe/inspector"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
 	"github.com/ncclmap/ncclmap/probe/ncclras"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
@@ -33,6 +34,7 @@ const (
 	kindKernLog   = "kernel log"
 	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
 	kindHwlocXML  = "hwloc XML"
+	kindEnv       = "NCCL settings (env file, shell, nccl.conf, launcher, YAML)"
 	kindInspector = "NCCL Inspector records"
 	kindNCCLRAS   = "ncclras report"
 	kindFlightRec = "PyTorch flight recorder dump"
@@ -73,6 +75,13 @@ var formats = []format{
 	{kind: kindNVBand, sniff: nvbandwidth.Sniff, stream: streamed(nvbandwidth.Read, func(o *nvbandwidth.Output) []*probe.Inventory {
 		return []*probe.Inventory{o.Inventory()}
 	})},
+	{kind: kindEnv, document: true, sniff: ncclenv.Sniff, read: one(fromReader(func(name string, r io.Reader) (*probe.Inventory, error) {
+		f, err := ncclenv.Parse(name, r)
+		if err != nil {
+			return nil, err
+		}
+		return f.Inventory(), nil
+	}))},
 	{kind: kindKernLog, sniff: kernlog.Sniff, stream: streamed(kernlog.Read, (*kernlog.Log).Inventories)},
 }
 
