@@ -6,11 +6,14 @@ import (
 	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/flightrec"
 	"github.com/ncclmap/ncclmap/probe/hwlocxml"
 	"github.com/ncclmap/ncclmap/probe/ibstatus"
+	"github.com/ncclmap/ncclmap/probe/inspector"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
 	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
+	"github.com/ncclmap/ncclmap/probe/ncclras"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
 	"github.com/ncclmap/ncclmap/probe/nvbandwidth"
@@ -36,12 +39,15 @@ const (
 	kindIBStatus  = "ibstatus"
 	kindHwlocXML  = "hwloc XML"
 	kindEnv       = "NCCL settings (env file, shell, nccl.conf, launcher, YAML)"
+	kindInspector = "NCCL Inspector records"
+	kindNCCLRAS   = "ncclras report"
+	kindFlightRec = "PyTorch flight recorder dump"
 	kindRoot      = "recorded root"
 )
 
 // format is one kind of text: how it is recognised and read. Formats are tried
-// in order, by content only. A document is the whole text; other formats may
-// stand in one text together, as people paste them.
+// in order, by content only. A document is the whole text, which may be a stream;
+// other formats may stand in one text together, as people paste them.
 type format struct {
 	kind     string
 	document bool
@@ -59,6 +65,9 @@ var formats = []format{
 		}
 		return c.Inventories(), nil
 	}},
+	{kind: kindInspector, document: true, sniff: inspector.Sniff, stream: streamed(inspector.Read, (*inspector.Dump).Inventories)},
+	{kind: kindFlightRec, document: true, sniff: flightrec.Sniff, stream: streamed(flightrec.Read, (*flightrec.Dump).Inventories)},
+	{kind: kindNCCLRAS, document: true, sniff: ncclras.Sniff, stream: streamed(ncclras.Read, (*ncclras.Report).Inventories)},
 	{kind: kindInventory, document: true, sniff: isJSONWith(`"schema"`), read: one(probe.Decode)},
 	{kind: kindNVML, document: true, sniff: isJSONWith(`"nvml"`, `"gpus"`), read: one(nvml.Replay)},
 	{kind: kindNCCLXML, document: true, sniff: ncclxml.Sniff, read: readNCCLXML},

@@ -45,9 +45,12 @@ func readInput(p place, r io.Reader) ([]Source, error) {
 	if len(head) < headSize {
 		return recognise(p, head)
 	}
-	whole := io.MultiReader(bytes.NewReader(head), br)
+	whole := io.Reader(io.MultiReader(bytes.NewReader(head), br))
 	if streams := streamsOf(head); len(streams) > 0 {
-		return readStreams(p, streams, unpaste(head, whole))
+		if !streams[0].document {
+			whole = unpaste(head, whole)
+		}
+		return readStreams(p, streams, whole)
 	}
 	limit := int64(probe.MaxInput)
 	if formats[0].sniff(head) {
@@ -65,12 +68,14 @@ func readInput(p place, r io.Reader) ([]Source, error) {
 const maxCluster = 512 << 20
 
 // streamsOf returns the formats of a text of which only the head is known; none
-// where a format that reads the whole text claims it.
+// where a format that reads the whole text at once claims it.
 func streamsOf(head []byte) []format {
 	var out []format
 	for _, f := range formats {
 		switch {
 		case !f.sniff(head):
+		case f.document && f.stream != nil:
+			return []format{f}
 		case f.document:
 			return nil
 		case f.stream != nil:
