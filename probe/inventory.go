@@ -23,10 +23,10 @@ type Inventory struct {
 	Runtime    Runtime     `json:"runtime"`
 	// TopoFile is what a topology file claims about a host of which better
 	// sources exist. It is never merged into what was seen.
-	TopoFile  *TopoFile  `json:"topo_file,omitempty"`
-	Comms     []Comm     `json:"comms,omitempty"`
-	Events    []Event    `json:"events,omitempty"`
-	Samples   []Sample   `json:"samples,omitempty"`
+	TopoFile *TopoFile `json:"topo_file,omitempty"`
+	// Job is what NCCL jobs on this host show of themselves. Where several hosts
+	// are at hand, it stands with the Cluster.
+	Job
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	Gaps      []Gap      `json:"gaps"`
 }
@@ -34,6 +34,7 @@ type Inventory struct {
 // Host identifies the machine.
 type Host struct {
 	Name    string   `json:"name"`
+	Hash    string   `json:"hash,omitempty"` // NCCL's host_hash, in a topology file
 	Kernel  string   `json:"kernel,omitempty"`
 	Origins []Origin `json:"origins,omitempty"`
 }
@@ -387,39 +388,4 @@ type TopoFile struct {
 type Attr struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-}
-
-// Comm is one NCCL communicator that a source shows.
-type Comm struct {
-	ID       string   `json:"id"`
-	NCCL     string   `json:"nccl_version,omitempty"`
-	Ranks    int      `json:"ranks"`
-	Nodes    Opt[int] `json:"nodes"`
-	Channels Opt[int] `json:"channels"`
-	Origins  []Origin `json:"origins,omitempty"`
-}
-
-// Event is something that happened: an Xid, a warning line.
-type Event struct {
-	Kind    string   `json:"kind"` // xid, warning
-	Code    Opt[int] `json:"code,omitzero"`
-	Subject string   `json:"subject,omitempty"`
-	Text    string   `json:"text"`
-	Origins []Origin `json:"origins,omitempty"`
-}
-
-// Sample is one measured point of a collective.
-type Sample struct {
-	Collective string   `json:"collective"` // AllReduce, AllGather, …
-	Bytes      int64    `json:"bytes"`      // the total, also for AllGather and ReduceScatter
-	Ranks      int      `json:"ranks"`
-	Nodes      int      `json:"nodes"`
-	Algorithm  string   `json:"algo,omitempty"`
-	Protocol   string   `json:"proto,omitempty"`
-	Channels   Opt[int] `json:"channels,omitzero"`
-	Launch     string   `json:"launch,omitempty"` // per-gpu or single
-	TimeUS     float64  `json:"time_us"`
-	AlgBW      float64  `json:"algbw_gbs"`
-	BusBW      float64  `json:"busbw_gbs"`
-	Origins    []Origin `json:"origins,omitempty"`
 }

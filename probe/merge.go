@@ -12,7 +12,7 @@ import (
 // driver knows its GPUs best, the kernel the bus; text that passed through a
 // terminal comes after both, and a topology file, which may have been written
 // by hand, last. What was inferred yields to anything read.
-var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceInferred}
+var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceNCCLEnv, SourceInferred}
 
 // trustOf ranks an inventory by the source of its facts; an inventory that was
 // merged before (or is of no known source) ranks first, since its own facts
@@ -52,8 +52,9 @@ func (inv *Inventory) origins() []Origin {
 // Merge joins what several sources say of one host. For each fact the most
 // trusted source that knows it wins (see trust; sources of equal trust rank in
 // the order given); what another source knows differently is kept as a
-// Conflict. Unknown never conflicts with a value. A host name that differs is
-// an error: those are two hosts.
+// Conflict. Unknown never conflicts with a value. Host names that differ are an
+// error, those are two hosts; unless a GPU is the same board by its UUID: a
+// container bears another name than its host, which is a conflict.
 //
 // GPUs are the same when their UUIDs, else their addresses, else their indices
 // are equal. Where one source only has addresses and another only indices and
@@ -65,10 +66,14 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 	out := &Inventory{Schema: Schema}
 	m := merger{out: out}
 	for _, p := range ordered {
-		if out.Host.Name != "" && p.Host.Name != "" && out.Host.Name != p.Host.Name {
-			return nil, fmt.Errorf("sources describe different hosts: %s and %s", out.Host.Name, p.Host.Name)
+		host := p.Host
+		switch {
+		case SameHostName(out.Host.Name, host.Name):
+			host.Name = out.Host.Name
+		case out.Host.Name != "" && host.Name != "" && !shareGPU(out, p):
+			return nil, fmt.Errorf("sources describe different hosts: %s and %s", out.Host.Name, host.Name)
 		}
-		m.object("host", &out.Host, &p.Host)
+		m.object("host", &out.Host, &host)
 		m.object("product", &out.Product, &p.Product)
 		m.object("settings", &out.Settings, &p.Settings)
 		m.object("runtime", &out.Runtime, &p.Runtime)
@@ -86,9 +91,7 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		if p.TopoFile != nil && out.TopoFile == nil {
 			out.TopoFile = p.TopoFile
 		}
-		out.Comms = append(out.Comms, p.Comms...)
-		out.Events = append(out.Events, p.Events...)
-		out.Samples = append(out.Samples, p.Samples...)
+		out.AddJob(&p.Job)
 		out.Gaps = append(out.Gaps, p.Gaps...)
 		out.Conflicts = append(out.Conflicts, p.Conflicts...)
 	}
@@ -101,6 +104,21 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// SameHostName reports two spellings of one host's name: NCCL and others cut a
+// name at its first dot.
+func SameHostName(a, b string) bool {
+	shortA, restA, _ := strings.Cut(a, ".")
+	shortB, restB, _ := strings.Cut(b, ".")
+	return a != "" && shortA == shortB && (restA == restB || restA == "" || restB == "")
+}
+
+// shareGPU reports two inventories that name the same board by its UUID.
+func shareGPU(a, b *Inventory) bool {
+	return slices.ContainsFunc(a.GPUs, func(x GPU) bool {
+		return x.UUID != "" && slices.ContainsFunc(b.GPUs, func(y GPU) bool { return x.UUID == y.UUID })
+	})
 }
 
 type merger struct{ out *Inventory }
@@ -140,6 +158,7 @@ func (m *merger) gpus(src []GPU) {
 	}
 	for _, s := range src {
 		i := slices.IndexFunc(m.out.GPUs, func(d GPU) bool { return sameGPU(d, s) })
+		m.ownIndex(&s, i)
 		if i < 0 {
 			m.out.GPUs = append(m.out.GPUs, s)
 			continue
@@ -149,6 +168,29 @@ func (m *merger) gpus(src []GPU) {
 			subject = "gpu:" + a.String()
 		}
 		m.object(subject, &m.out.GPUs[i], &s)
+	}
+}
+
+// ownIndex takes from a GPU the index that a more trusted source gave to another
+// board, as a process does that orders its devices in its own way. at is the GPU
+// that it is, -1 for a new one.
+func (m *merger) ownIndex(s *GPU, at int) {
+	if !s.Index.Known() || !s.Addr.Known() && s.UUID == "" {
+		return
+	}
+	for i, d := range m.out.GPUs {
+		if d.Index != s.Index || i == at {
+			continue
+		}
+		subject := "gpu:" + s.UUID
+		if a, ok := s.Addr.Get(); ok {
+			subject = "gpu:" + a.String()
+		}
+		m.out.Conflicts = append(m.out.Conflicts, Conflict{Subject: subject, Field: "index", Values: []ConflictValue{
+			{"another GPU has index " + d.Index.String(), OriginOf(d.Origins, "index")}, {s.Index.String(), OriginOf(s.Origins, "index")},
+		}})
+		s.Index = Opt[int]{}
+		return
 	}
 }
 
@@ -201,6 +243,14 @@ func (m *merger) object(subject string, dst, src any) {
 			df.Set(reflect.ValueOf(link))
 			continue
 		}
+		if df.Kind() == reflect.Pointer && !df.IsNil() && !sf.IsNil() {
+			// Of an object that both know, each of its facts.
+			part := reflect.New(df.Type().Elem())
+			part.Elem().Set(df.Elem())
+			m.fields(subject, name+".", part.Elem(), sf.Elem(), before, *srcOrigins, &taken)
+			df.Set(part)
+			continue
+		}
 		m.fact(subject, name, df, sf, before, *srcOrigins, &taken)
 	}
 	if len(taken) == 0 {
@@ -211,6 +261,13 @@ func (m *merger) object(subject string, dst, src any) {
 			o.Fields = taken
 		}
 		*dstOrigins = append(slices.Clip(*dstOrigins), o)
+	}
+}
+
+// fields merges the facts of a part of an object, which has no origins of its own.
+func (m *merger) fields(subject, prefix string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin, taken *[]string) {
+	for i := range dst.NumField() {
+		m.fact(subject, prefix+jsonName(dst.Type().Field(i)), dst.Field(i), src.Field(i), dstOrigins, srcOrigins, taken)
 	}
 }
 

@@ -45,6 +45,7 @@ func (inv *Inventory) Normalize() {
 	inv.Conflicts = sortedOrNil(inv.Conflicts, func(a, b Conflict) int {
 		return cmp.Or(CompareNames(a.Subject, b.Subject), cmp.Compare(a.Field, b.Field))
 	})
+	inv.normalizeJob()
 	if inv.TopoFile != nil && inv.TopoFile.Claims != nil {
 		inv.TopoFile.Claims.Normalize()
 	}

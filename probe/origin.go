@@ -44,6 +44,7 @@ const (
 	SourceKernLog     = "kernlog"
 	SourceNCCLTests   = "nccltests"
 	SourceNVBandwidth = "nvbandwidth"
+	SourceNCCLEnv     = "ncclenv"
 	SourceInferred    = "inferred"
 )
 

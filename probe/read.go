@@ -17,12 +17,15 @@ const MaxInput = 64 << 20
 var ErrTooLarge = errors.New("larger than 64 MiB, which no topology or inventory is; refused")
 
 // ReadAll reads r to its end and refuses what is larger than MaxInput.
-func ReadAll(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
+func ReadAll(r io.Reader) ([]byte, error) { return ReadUpTo(r, MaxInput) }
+
+// ReadUpTo reads r to its end and refuses what is larger than limit bytes.
+func ReadUpTo(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > MaxInput {
+	if int64(len(b)) > limit {
 		return nil, ErrTooLarge
 	}
 	return b, nil

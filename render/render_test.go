@@ -23,7 +23,7 @@ import (
 
 func report(t testing.TB, source string, change func(*probe.Inventory)) *render.Report {
 	t.Helper()
-	inv, _, err := open.Read([]string{source}, nil)
+	inv, err := open.ReadHost(source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 func analyse(t testing.TB, source string, change func(*probe.Inventory)) *tune.Analysis {
 	t.Helper()
-	inv, _, err := open.Read([]string{source}, nil)
+	inv, err := open.ReadHost(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestFingerprint(t *testing.T) {
 }
 
 func BenchmarkAnalyse(b *testing.B) {
-	inv, _, err := open.Read([]string{"example:h100x8"}, nil)
+	inv, err := open.ReadHost("example:h100x8")
 	if err != nil {
 		b.Fatal(err)
 	}

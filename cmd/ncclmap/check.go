@@ -22,16 +22,23 @@ them. A rule that lacks its facts says so and never counts as passed.`, len(chec
 			if err != nil {
 				return err
 			}
-			an, err := a.analyse(args)
+			c, err := a.readHosts(args)
+			if err != nil {
+				return err
+			}
+			if err := anyGPU(c); err != nil {
+				return err
+			}
+			res, err := check.RunCluster(c, check.All())
 			if err != nil {
 				return err
 			}
 			if a.format == "json" {
-				err = a.printJSON(checkDoc{"ncclmap.check/v1", an.Check})
+				err = a.printJSON(checkDoc{"ncclmap.check/v1", res})
 			} else {
-				err = text.Findings(a.stdout, an.Check, a.style())
+				err = text.Findings(a.stdout, res, a.style())
 			}
-			return verdict(err, an.Check, limit, fails)
+			return verdict(err, res, limit, fails)
 		},
 	}
 	failOnFlag(cmd, &level)

@@ -71,6 +71,7 @@ type app struct {
 	stdout, stderr io.Writer
 	format         string
 	sysfsRoot      string
+	host           string
 	quiet, verbose bool
 	noColor        bool
 	tellSources    bool // say what each source was recognised as
@@ -116,6 +117,7 @@ func (a *app) root() *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&a.format, "format", "text", "output of commands that print: text or json")
 	f.StringVar(&a.sysfsRoot, "sysfs-root", "", "look at the recorded root in `DIR` instead of this machine")
+	f.StringVar(&a.host, "host", "", "of sources that hold several hosts, look at the one called `NAME`")
 	f.BoolVar(&a.quiet, "quiet", false, "print data and errors only")
 	f.BoolVar(&a.verbose, "verbose", false, "print evidence and everything that was not checked")
 	f.BoolVar(&a.noColor, "no-color", false, "no colour (also NO_COLOR)")

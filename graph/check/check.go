@@ -115,7 +115,10 @@ type Rule struct {
 	// subject, only this rule's finding stays and the other goes into its
 	// evidence.
 	Replaces []string
-	Run      func(*Pass)
+	// Run judges one host, Across jobs and hosts together; a rule has one of them
+	// or both.
+	Run    func(*Pass)
+	Across func(*Across)
 }
 
 // Result is what a run of rules found, in order: findings by severity (worst
@@ -125,19 +128,46 @@ type Result struct {
 	Gaps     []Gap     `json:"gaps"`
 }
 
-// Run applies the rules to one host.
+// Run applies the rules to one host and to the jobs that its inventory holds.
 func Run(topo *graph.Topology, rules []Rule) Result {
-	f := gather(topo)
+	out := runHost(topo, rules)
+	runAcross(&topo.Inv.Job, []*graph.Topology{topo}, rules, &out)
+	out.finish(rules)
+	return out
+}
+
+// runHost applies the rules about one host.
+func runHost(topo *graph.Topology, rules []Rule) Result {
 	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
-	run := func(r *Rule) { r.Run(&Pass{Inv: topo.Inv, Topo: topo, facts: f, rule: r, out: &out}) }
+	if onlyInJobs(topo.Inv) {
+		r := Rule{ID: InventoryGaps}
+		reporter{&r, &out}.Gap("only a job's own output speaks of the host: its hardware was not checked",
+			"name the host's inventory or its recorded /sys beside the job's output", HostKey(topo.Inv.Host.Name))
+		return out
+	}
+	f := gather(topo)
+	run := func(r *Rule) { r.Run(&Pass{reporter: reporter{r, &out}, Inv: topo.Inv, Topo: topo, facts: f}) }
 	run(&Rule{ID: InventoryGaps, Run: runInventory})
 	for i := range rules {
-		run(&rules[i])
+		if rules[i].Run != nil {
+			run(&rules[i])
+		}
 	}
-	out.sort()
-	out.Findings = once(out.Findings, rules)
-	out.sort()
 	return out
+}
+
+// jobSources are the sources in which a job names the GPUs and adapters that it
+// uses, and says nothing of how they are.
+var jobSources = []string{probe.SourceNCCLLog, probe.SourceNCCLTests}
+
+// onlyInJobs reports a host that no source shows but a job's output.
+func onlyInJobs(inv *probe.Inventory) bool {
+	if len(inv.PCI)+len(inv.Relations)+len(inv.NUMA)+len(inv.CPUs) > 0 || len(inv.GPUs)+len(inv.HCAs) == 0 {
+		return false
+	}
+	foreign := func(o probe.Origin) bool { return !slices.Contains(jobSources, o.Source) }
+	return !slices.ContainsFunc(inv.GPUs, func(g probe.GPU) bool { return slices.ContainsFunc(g.Origins, foreign) }) &&
+		!slices.ContainsFunc(inv.HCAs, func(h probe.HCA) bool { return slices.ContainsFunc(h.Origins, foreign) })
 }
 
 // Join puts results together, in the same order as Run.
@@ -262,8 +292,32 @@ func covers(g, f Finding) bool {
 		return false
 	}
 	return slices.ContainsFunc(g.Subjects, func(s string) bool {
-		return s == f.Subjects[0] || strings.HasPrefix(s, "host:")
+		host, isHost := strings.CutPrefix(s, "host:")
+		return s == f.Subjects[0] || isHost && hostOf(f.Subjects[0], host) == host
 	})
+}
+
+// SplitSubject splits a subject into the host before it ("" = none) and the key.
+func SplitSubject(s string) (host, key string) {
+	if strings.HasPrefix(s, "host:") {
+		return "", s
+	}
+	if host = hostOf(s, ""); host != "" {
+		return host, s[len(host)+1:]
+	}
+	return "", s
+}
+
+// hostOf returns the host before a subject, or def where none stands there.
+func hostOf(subject, def string) string {
+	if h, ok := strings.CutPrefix(subject, "host:"); ok {
+		return h
+	}
+	kind := strings.IndexByte(subject, ':')
+	if host, _, ok := strings.Cut(subject, "/"); ok && (kind < 0 || len(host) < kind) {
+		return host
+	}
+	return def
 }
 
 // kindNames are the words for the prefixes of node keys, one and many.
@@ -274,6 +328,9 @@ var kindNames = []struct{ prefix, one, many string }{
 	{"pci:", "PCI function", "PCI functions"},
 	{"numa:", "NUMA node", "NUMA nodes"},
 	{"host:", "host", "hosts"},
+	{"rank:", "rank", "ranks"},
+	{"file:", "file", "files"},
+	{"env:", "setting", "settings"},
 }
 
 // countKinds prints "8 GPUs, 2 HCAs".
@@ -283,7 +340,7 @@ func countKinds(subjects []string) string {
 	for _, k := range kindNames {
 		n := 0
 		for _, s := range subjects {
-			if strings.HasPrefix(s, k.prefix) {
+			if _, key := SplitSubject(s); strings.HasPrefix(key, k.prefix) {
 				n++
 			}
 		}

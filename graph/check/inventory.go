@@ -27,6 +27,9 @@ func runInventory(p *Pass) {
 func (p *Pass) unjudgedEvents() {
 	var subjects []string
 	for _, e := range p.Inv.Events {
+		if e.Kind == probe.EventNote {
+			continue
+		}
 		s := e.Subject
 		if s == "" {
 			s = p.Host()

@@ -11,21 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe/open"
 )
 
 func run(names ...string) (check.Result, error) {
-	inv, _, err := open.Read(names, nil)
+	c, _, err := open.Read(names, nil)
 	if err != nil {
 		return check.Result{}, err
 	}
-	topo, err := graph.Build(inv)
-	if err != nil {
-		return check.Result{}, err
-	}
-	return check.Run(topo, check.All()), nil
+	return check.RunCluster(c, check.All())
 }
 
 // The machines that ship with the program.

@@ -16,9 +16,8 @@ type Pass struct {
 	Inv  *probe.Inventory
 	Topo *graph.Topology
 
+	reporter
 	facts *facts
-	rule  *Rule
-	out   *Result
 }
 
 // facts is what several rules need, gathered once.
@@ -65,7 +64,7 @@ func (p *Pass) Host() string { return p.facts.host }
 func (p *Pass) Guest() []Evidence { return p.facts.guest }
 
 // Report records a finding of the rule that runs.
-func (p *Pass) Report(f Finding) {
+func (p reporter) Report(f Finding) {
 	f.Rule = p.rule.ID
 	if f.Evidence == nil {
 		f.Evidence = []Evidence{}
@@ -75,7 +74,7 @@ func (p *Pass) Report(f Finding) {
 
 // Gap records that the rule could not judge the subjects, why, and how to get
 // the missing fact. Equal gaps of one rule are joined.
-func (p *Pass) Gap(reason, how string, subjects ...string) {
+func (p reporter) Gap(reason, how string, subjects ...string) {
 	if len(subjects) == 0 {
 		return
 	}

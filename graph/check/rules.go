@@ -17,6 +17,8 @@ func All() []Rule {
 		numaImplausible,
 		vmFlatPCI,
 		sourceConflict,
+		hostDiffers,
+		versionsMixed,
 	}
 }
 

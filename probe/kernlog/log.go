@@ -98,24 +98,16 @@ func (l *Log) Hosts() []string { return slices.Clone(l.hosts) }
 
 func (l *Log) origin(line int) probe.Origin { return probe.LineOf(Source, l.File, line) }
 
-// Inventory returns the records as events, and the facts about driver, kernel
-// and IOMMU where the text is of one host. Events are in the order of first
-// appearance; a repeated one says so in its text and has the last line as a
-// second origin. With several hosts each subject begins with the host's name.
-func (l *Log) Inventory() *probe.Inventory {
+// Inventories returns the records as events, and the facts about driver, kernel
+// and IOMMU where the text is of one host; of several hosts it gives one
+// inventory each that only names it, and another with the events. Events are in
+// the order of first appearance; a repeated one has the last line as a second
+// origin.
+func (l *Log) Inventories() []*probe.Inventory {
 	inv := &probe.Inventory{Schema: probe.Schema}
-	several := len(l.hosts) > 1
 	for _, r := range l.Records {
-		e := probe.Event{Kind: r.Kind, Code: r.Code, Subject: r.Subject, Text: r.Text, Origins: []probe.Origin{l.origin(r.First)}}
-		if several && r.Host != "" {
-			if e.Subject == "" {
-				e.Subject = "host:" + r.Host
-			} else {
-				e.Subject = r.Host + "/" + e.Subject
-			}
-		}
+		e := probe.Event{Kind: r.Kind, Code: r.Code, Subject: r.Subject, Host: r.Host, Text: r.Text, Count: int64(r.Count), Origins: []probe.Origin{l.origin(r.First)}}
 		if r.Count > 1 {
-			e.Text = fmt.Sprintf("%s (%d times, lines %d to %d)", e.Text, r.Count, r.First, r.Last)
 			e.Origins = append(e.Origins, l.origin(r.Last))
 		}
 		inv.Events = append(inv.Events, e)
@@ -129,11 +121,24 @@ func (l *Log) Inventory() *probe.Inventory {
 	if l.CutLong > 0 {
 		gap("events", fmt.Sprintf("%d lines are longer than %d bytes; only their beginning was read", l.CutLong, probe.MaxLine), "")
 	}
-	if several {
+	if len(l.hosts) > 1 {
 		gap("host", fmt.Sprintf("the log is of %d hosts (%s); driver and kernel of each are left out", len(l.hosts), shorten(l.hosts)), "give one log for each host")
 		inv.Normalize()
-		return inv
+		out := []*probe.Inventory{inv}
+		for _, h := range l.hosts {
+			one := &probe.Inventory{Schema: probe.Schema, Host: probe.Host{Name: h, Origins: []probe.Origin{l.origin(0)}}}
+			one.Normalize()
+			out = append(out, one)
+		}
+		return out
 	}
+	l.host(inv)
+	inv.Normalize()
+	return []*probe.Inventory{inv}
+}
+
+// host adds what the log says of its one host.
+func (l *Log) host(inv *probe.Inventory) {
 	if len(l.hosts) == 1 {
 		inv.Host = probe.Host{Name: l.hosts[0], Origins: []probe.Origin{l.origin(0)}}
 	}
@@ -154,8 +159,6 @@ func (l *Log) Inventory() *probe.Inventory {
 	for a, uuid := range l.UUIDs {
 		inv.GPUs = append(inv.GPUs, probe.GPU{Addr: probe.Some(a), UUID: uuid, Origins: []probe.Origin{l.origin(0)}})
 	}
-	inv.Normalize()
-	return inv
 }
 
 func shorten(names []string) string {

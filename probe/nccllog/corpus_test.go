@@ -58,15 +58,14 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("%s: %d torn, dropped %v", f, l.Torn, l.Dropped)
 		}
 		for _, h := range l.Hosts() {
-			if err := l.InventoryOf(h).Validate(); err != nil {
-				t.Errorf("%s: %s: %v", f, h, err)
-			}
 			if !regexp.MustCompile(`(?m)(^|[>\]]:? ?)` + regexp.QuoteMeta(h) + `:`).Match(raw) {
 				t.Errorf("%s: host %q begins no line", f, h)
 			}
 		}
-		if err := l.Inventory().Validate(); err != nil {
-			t.Errorf("%s: %v", f, err)
+		for _, inv := range l.Inventories() {
+			if err := inv.Validate(); err != nil {
+				t.Errorf("%s: %v", f, err)
+			}
 		}
 	}
 }
@@ -182,15 +181,15 @@ func TestCapture(t *testing.T) {
 	if p := topo.Paths[1]; p != (TopoPath{"GPU/0-60", "GPU/0-70", 2, 370.8, "NVL"}) {
 		t.Errorf("path %+v", p)
 	}
-	if len(l.Env) != 2 || l.Env[1].Name != "NCCL_NVLS_ENABLE" || l.Env[1].Value != "0" || l.Env[0].How != EnvConfig {
+	if len(l.Env) != 2 || l.Env[1].Name != "NCCL_NVLS_ENABLE" || l.Env[1].Value != "0" || l.Env[0].How != probe.EnvConfig {
 		t.Errorf("settings %+v", l.Env)
 	}
 
-	inv := l.Inventory()
+	inv := l.Inventories()[0]
 	if err := inv.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if inv.Host.Name != "vm" || inv.Runtime.NCCL != "2.28.3" || len(inv.GPUs) != 2 || len(inv.HCAs) != 0 || len(inv.Events) != 0 || len(inv.Gaps) != 0 {
+	if inv.Host.Name != "vm" || inv.Runtime.NCCL != "2.28.3" || len(inv.GPUs) != 2 || len(inv.HCAs) != 0 || len(inv.Gaps) != 0 {
 		t.Errorf("inventory %+v", inv)
 	}
 	if g := inv.GPUs[1]; g.Index != probe.Some(1) || g.Addr != probe.Some(probe.MustBDF("0000:00:07.0")) || g.Origins[0].Source != probe.SourceNCCLLog {

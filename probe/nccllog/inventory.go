@@ -17,71 +17,46 @@ func (l *Log) Hosts() []string {
 	return slices.Compact(out)
 }
 
-// Inventory returns what the log says in probe's words. GPUs and HCAs belong to
-// one host; a log of several gives only what they share and a gap, see
-// [Log.InventoryOf]. It is normalized and valid unless the log is absurd.
-func (l *Log) Inventory() *probe.Inventory {
-	switch hosts := l.Hosts(); len(hosts) {
-	case 0:
-		inv := l.shared(nil)
-		if l.Records == 0 {
-			inv.Gaps = append(inv.Gaps, probe.Gap{
-				What: "NCCL log", Why: "the text holds no NCCL record", How: "run the job with NCCL_DEBUG=INFO",
-				Origin: l.origin(0),
-			})
-		}
-		inv.Normalize()
-		return inv
-	case 1:
-		return l.InventoryOf(hosts[0])
-	default:
-		inv := l.shared(nil)
-		inv.Gaps = append(inv.Gaps, probe.Gap{
-			What: "GPUs and HCAs", Why: fmt.Sprintf("the log speaks of %d hosts and this inventory is of one", len(hosts)),
-			How: "give the log of one host", Origin: l.origin(0),
-		})
-		inv.Normalize()
-		return inv
+// Inventories returns what the log says in probe's words: one inventory for each
+// host, and, where it is not exactly one host, another for what belongs to the
+// job as a whole. They are normalized, and valid unless the log is absurd.
+func (l *Log) Inventories() []*probe.Inventory {
+	hosts := l.Hosts()
+	var out []*probe.Inventory
+	for _, h := range hosts {
+		inv := &probe.Inventory{Schema: probe.Schema, Host: probe.Host{Name: h}}
+		inv.GPUs, inv.HCAs = l.gpus(h), l.hcas(h)
+		l.version(inv, h)
+		out = append(out, inv)
 	}
-}
-
-// InventoryOf returns what the log says about one host, with the communicators
-// that have a rank on it.
-func (l *Log) InventoryOf(host string) *probe.Inventory {
-	inv := l.shared(&host)
-	inv.Host.Name = host
-	inv.GPUs = l.gpus(host)
-	inv.HCAs = l.hcas(host)
-	inv.Normalize()
-	return inv
-}
-
-func (l *Log) origin(line int64) probe.Origin {
-	return probe.LineOf(probe.SourceNCCLLog, l.Name, line)
-}
-
-func (l *Log) origins(line int64) []probe.Origin { return []probe.Origin{l.origin(line)} }
-
-// shared returns communicators, warnings and the version; of one host or of all.
-func (l *Log) shared(host *string) *probe.Inventory {
-	inv := &probe.Inventory{Schema: probe.Schema}
-	here := func(h string) bool { return host == nil || h == "" || h == *host }
-	for _, c := range l.Comms {
-		if !slices.ContainsFunc(c.Members, func(m Member) bool { return here(m.Host) }) {
-			continue
-		}
-		inv.Comms = append(inv.Comms, probe.Comm{
-			ID: c.ID, NCCL: c.NCCL, Ranks: c.Ranks, Nodes: c.Nodes, Channels: c.Counts.Coll, Origins: l.origins(c.First),
+	if len(out) != 1 {
+		out = append(out, &probe.Inventory{Schema: probe.Schema})
+	}
+	whole := out[len(out)-1]
+	whole.Job = l.job(hosts)
+	if l.Records == 0 {
+		whole.Gaps = append(whole.Gaps, probe.Gap{
+			What: "NCCL log", Why: "the text holds no NCCL record", How: "run the job with NCCL_DEBUG=INFO", Origin: l.origin(0),
 		})
 	}
-	for _, w := range l.Warnings {
-		if here(w.Host) {
-			inv.Events = append(inv.Events, probe.Event{Kind: "warning", Subject: w.Host, Text: w.Text, Origins: l.origins(w.First)})
-		}
+	for _, d := range l.Dropped {
+		whole.Gaps = append(whole.Gaps, probe.Gap{
+			What: d.What, Why: fmt.Sprintf("%d were over the limit that is kept", d.N), Origin: l.origin(0),
+		})
 	}
+	for _, inv := range out {
+		inv.Normalize()
+	}
+	return out
+}
+
+// version sets the version that the host's processes loaded. A version line of
+// level VERSION names no host: it speaks for the process that printed it, and
+// for a host only where no other version is in the log.
+func (l *Log) version(inv *probe.Inventory, host string) {
 	nccl, at, mixed := "", int64(0), false
 	for _, v := range l.Versions {
-		if !here(v.Host) {
+		if v.Host != "" && v.Host != host {
 			continue
 		}
 		if nccl == "" {
@@ -91,20 +66,18 @@ func (l *Log) shared(host *string) *probe.Inventory {
 	}
 	switch {
 	case mixed:
-		inv.Gaps = append(inv.Gaps, probe.Gap{
-			What: "NCCL version", Why: "the log names several", Origin: l.origin(at),
-		})
+		inv.Gaps = append(inv.Gaps, probe.Gap{What: "NCCL version", Why: "the log names several", Origin: l.origin(at)})
 	case nccl != "":
 		inv.Runtime.NCCL = nccl
 		inv.Runtime.Origins = l.origins(at)
 	}
-	for _, d := range l.Dropped {
-		inv.Gaps = append(inv.Gaps, probe.Gap{
-			What: d.What, Why: fmt.Sprintf("%d were over the limit that is kept", d.N), Origin: l.origin(0),
-		})
-	}
-	return inv
 }
+
+func (l *Log) origin(line int64) probe.Origin {
+	return probe.LineOf(probe.SourceNCCLLog, l.Name, line)
+}
+
+func (l *Log) origins(line int64) []probe.Origin { return []probe.Origin{l.origin(line)} }
 
 type seenGPU struct {
 	index probe.Opt[int]
@@ -137,11 +110,7 @@ func (l *Log) gpus(host string) []probe.GPU {
 			if n, ok := m.NVMLDev.Get(); ok && n < 256 {
 				g.index = probe.Some(n)
 			}
-			if id, ok := m.BusID.Get(); ok {
-				if a, ok := BDF(id); ok {
-					g.addr = probe.Some(a)
-				}
-			}
+			g.addr = address(m.BusID)
 			if !g.index.Known() && !g.addr.Known() {
 				continue
 			}

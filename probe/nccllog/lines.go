@@ -47,7 +47,7 @@ func (s *state) info(r *record, b []byte) bool {
 	case 'A':
 		if rest, ok := lit(b, "Assigned NET plugin "); ok {
 			name, ok := bytes.CutSuffix(rest, []byte(" to comm"))
-			return ok && s.network(t, name, NetAssigned)
+			return ok && s.network(t, name, probe.NetAssigned)
 		}
 		return s.operation(r, b)
 	case 'B':
@@ -98,7 +98,7 @@ func (s *state) info(r *record, b []byte) bool {
 		return false
 	case 'F':
 		if name, ok := lit(b, "Failed to initialize NET plugin "); ok {
-			return s.network(t, name, NetFailed)
+			return s.network(t, name, probe.NetFailed)
 		}
 		return false
 	case 'G':
@@ -125,7 +125,7 @@ func (s *state) info(r *record, b []byte) bool {
 		case starts(b, "Init timings"):
 			return s.timings(r, b[len("Init timings"):])
 		case starts(b, "Initialized NET plugin "):
-			return s.network(t, b[len("Initialized NET plugin "):], NetInitialized)
+			return s.network(t, b[len("Initialized NET plugin "):], probe.NetInitialized)
 		case starts(b, "Invalid value "):
 			return s.invalid(t, b[len("Invalid value "):])
 		}
@@ -191,7 +191,7 @@ func (s *state) info(r *record, b []byte) bool {
 	case 'U':
 		switch {
 		case starts(b, "Using network "):
-			return s.network(t, b[len("Using network "):], NetUsed)
+			return s.network(t, b[len("Using network "):], probe.NetUsed)
 		case starts(b, "Using internal"):
 			s.note(t, NotePlugin, b)
 			return true
@@ -362,7 +362,7 @@ func (s *state) network(t *thread, name []byte, state string) bool {
 		f.Name, f.State = text(name), state
 	}
 	s.see(&f.Seen, t)
-	if p := s.procOf(t); p != nil && state == NetUsed {
+	if p := s.procOf(t); p != nil && state == probe.NetUsed {
 		p.Network = f.Name
 	}
 	return true
@@ -384,7 +384,7 @@ func (s *state) setting(r *record, b []byte) bool {
 			v = v[:n-1]
 		}
 	}
-	s.keepEnv(r.t, name, v, EnvVariable)
+	s.keepEnv(r.t, name, v, probe.EnvVariable)
 	return true
 }
 
@@ -405,11 +405,11 @@ func (s *state) keepEnv(t *thread, name, value []byte, how string) {
 func (s *state) commConfig(t *thread, b []byte) bool {
 	name, rest := word(b)
 	if v, ok := lit(rest, "set to "); ok {
-		s.keepEnv(t, name, v, EnvConfig)
+		s.keepEnv(t, name, v, probe.EnvConfig)
 		return true
 	}
 	if v, ok := lit(rest, "reset to "); ok {
-		s.keepEnv(t, name, v, EnvReset)
+		s.keepEnv(t, name, v, probe.EnvReset)
 		return true
 	}
 	return false
@@ -425,7 +425,7 @@ func (s *state) invalid(t *thread, b []byte) bool {
 	if !ok {
 		return false
 	}
-	s.keepEnv(t, name, b[:i], EnvInvalid)
+	s.keepEnv(t, name, b[:i], probe.EnvInvalid)
 	return true
 }
 
@@ -464,7 +464,7 @@ func (s *state) netIB(r *record, b []byte) bool {
 	case starts(rest, "Using ["):
 		s.ibList(t, rest[len("Using "):])
 	case starts(rest, "No device found"):
-		s.network(t, []byte("IB"), NetNoDevice)
+		s.network(t, []byte("IB"), probe.NetNoDevice)
 	case starts(rest, "GPU Direct RDMA "):
 		return s.gdrLine(r, b)
 	case starts(rest, "["):

@@ -72,19 +72,10 @@ type Version struct {
 	Seen
 }
 
-// States of a Network.
-const (
-	NetUsed        = "used"        // Using network …: the one that counts
-	NetInitialized = "initialized" //
-	NetAssigned    = "assigned"    // to a communicator
-	NetFailed      = "failed"      // could not be initialised
-	NetNoDevice    = "no device"   // the transport found none
-)
-
 // Network is a network transport or plugin and what became of it.
 type Network struct {
 	Name  string // IB, Socket, AWS Libfabric, …
-	State string
+	State string // probe.NetUsed, …
 	Seen
 }
 
@@ -146,19 +137,11 @@ type GDRPair struct {
 	Seen
 }
 
-// How a setting came to be.
-const (
-	EnvVariable = "environment" // set by environment to
-	EnvConfig   = "config"      // Comm config … set to; ncclConfig_t
-	EnvReset    = "reset"       // the environment overrode the application's config
-	EnvInvalid  = "invalid"     // refused, the default holds
-)
-
 // Env is a setting as NCCL confirms it.
 type Env struct {
 	Name  string
 	Value string
-	How   string
+	How   string // probe.EnvVariable, …
 	Seen
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ncclmap/ncclmap/probe"
 )
 
@@ -80,7 +82,7 @@ func TestLines(t *testing.T) {
 		{"comm 2.10", env + "comm 0x55aa rank 3 nranks 8 cudaDev 3 busId 4e000 - Init COMPLETE\n", func(l *Log) any { return fmt.Sprint(l.Comms[0].ID, l.Comms[0].Guessed) }, "true"},
 		{"comm 2.30", env + "[Rank 3] ncclCommInitRank comm 0x55aa rank 3 nranks 8 cudaDev 3 nvmlDev 5 busId 1901000 commId 0x3f - Init START\n",
 			func(l *Log) any {
-				return fmt.Sprint(l.Comms[0].Members[0].API, l.Comms[0].Members[0].NVMLDev, l.Inventory().GPUs[0].Addr)
+				return fmt.Sprint(l.Comms[0].Members[0].API, l.Comms[0].Members[0].NVMLDev, l.Inventories()[0].GPUs[0].Addr)
 			}, "ncclCommInitRank5 0019:01:00.0"},
 		{"comm split", env + "ncclCommSplit comm 0x2 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 parent 0x1 childCount 1 color 0 key 0 - Init START\n", func(l *Log) any { return l.Comms[0].Members[0].Parent }, "1"},
 		{"shape", env + "comm 0x2 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 1\n", func(l *Log) any {
@@ -239,13 +241,16 @@ func TestWarningsCounted(t *testing.T) {
 	if len(l.Warnings) != 2 || l.Warnings[0].Count != 3 || l.Warnings[0].First != 2 || l.Warnings[0].Last != 6 {
 		t.Fatalf("%+v", l.Warnings)
 	}
-	inv := l.InventoryOf("n1")
-	if len(inv.Events) != 1 || inv.Events[0].Kind != "warning" || inv.Events[0].Subject != "n1" || inv.Events[0].Origins[0].Where != "job.log:2" ||
-		inv.Events[0].Text != "socketProgress: Connection closed by remote peer n2<4?>" {
-		t.Errorf("%+v", inv.Events)
+	invs := l.Inventories()
+	if len(invs) != 3 || invs[0].Host.Name != "n1" || invs[1].Host.Name != "n3" || invs[2].Host.Name != "" || len(invs[0].Events) != 0 {
+		t.Fatalf("%+v", invs)
 	}
-	if all := l.Inventory(); len(all.Events) != 2 || len(all.Gaps) != 1 || all.Host.Name != "" {
-		t.Errorf("%+v", all)
+	want := []probe.Event{
+		{Kind: probe.EventWarning, Host: "n1", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
+		{Kind: probe.EventWarning, Host: "n3", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
+	}
+	if d := cmp.Diff(want, invs[2].Events, cmp.AllowUnexported(probe.Opt[int]{})); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -271,7 +276,7 @@ func TestOldCommunicators(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if g := l.Inventory().GPUs; len(g) != 2 || g[0].Index.Known() || g[0].Addr != probe.Some(probe.MustBDF("0000:01:00.0")) {
+	if g := l.Inventories()[0].GPUs; len(g) != 2 || g[0].Index.Known() || g[0].Addr != probe.Some(probe.MustBDF("0000:01:00.0")) {
 		t.Errorf("%+v", g)
 	}
 }
@@ -281,7 +286,7 @@ func TestInventoryHCAs(t *testing.T) {
 		env+"NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 context=0x1 pciPath=/sys/devices/0000:17:00.0 ar=1\n"+
 		env+"comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 17000 commId 0x9 - Init START\n"+
 		"n1:12:12 [0] NCCL INFO comm 0x1 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 18000 commId 0x9 - Init START\n")
-	inv := l.Inventory()
+	inv := l.Inventories()[0]
 	if err := inv.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +349,7 @@ func TestReaderErrors(t *testing.T) {
 	if err != nil || l.Lines != 3 || l.Networks[0].Count != 2 {
 		t.Error(err, l)
 	}
-	inv := read(t, "hello\n").Inventory()
+	inv := read(t, "hello\n").Inventories()[0]
 	if len(inv.Gaps) != 1 || inv.Validate() != nil {
 		t.Errorf("%+v", inv.Gaps)
 	}
@@ -404,12 +409,8 @@ func FuzzRead(f *testing.F) {
 		if l.Lines > int64(strings.Count(string(b), "\n")+1) || l.Records > int64(len(b)) {
 			t.Errorf("%d lines, %d records", l.Lines, l.Records)
 		}
-		inv := l.Inventory()
-		if err := inv.Validate(); err != nil {
-			t.Error(err)
-		}
-		for _, h := range l.Hosts() {
-			if err := l.InventoryOf(h).Validate(); err != nil {
+		for _, inv := range l.Inventories() {
+			if err := inv.Validate(); err != nil {
 				t.Error(err)
 			}
 		}

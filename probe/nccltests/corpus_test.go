@@ -50,7 +50,7 @@ func TestShared(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		inv := o.Inventory()
+		inv := o.Inventories()[0]
 		if err := inv.Validate(); err != nil {
 			t.Errorf("%s: %v", f, err)
 		}

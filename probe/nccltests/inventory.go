@@ -9,13 +9,13 @@ import (
 	"github.com/ncclmap/ncclmap/probe"
 )
 
-// Inventory returns what the runs say in the words of package probe: a sample
-// for each out-of-place row, the GPUs and the host where all runs used one, the
-// NCCL version where all agree, and an event for wrong data ("wrong-data") and
-// for each failure ("test-failure"). Rows whose ranks, hosts, collective or time
-// are not known, that contradict themselves or that several runs wrote into give
-// no sample but a gap.
-func (o *Output) Inventory() *probe.Inventory {
+// Inventories returns what the runs say in the words of package probe: a sample
+// for each out-of-place row, the NCCL version where all agree, an event for wrong
+// data ("wrong-data") and for each failure ("test-failure"); and an inventory of
+// GPUs for each host, which is the same one where all runs used one host. Rows
+// whose ranks, hosts, collective or time are not known, that contradict
+// themselves or that several runs wrote into give no sample but a gap.
+func (o *Output) Inventories() []*probe.Inventory {
 	inv := &probe.Inventory{Schema: probe.Schema}
 	gap := func(line int, what, why, how string) {
 		inv.Gaps = append(inv.Gaps, probe.Gap{What: what, Why: why, How: how, Origin: o.origin(line)})
@@ -30,15 +30,15 @@ func (o *Output) Inventory() *probe.Inventory {
 		o.samples(inv, t)
 		if n, line := t.Wrong(); n > 0 {
 			inv.Events = append(inv.Events, probe.Event{
-				Kind: "wrong-data", Text: fmt.Sprintf("%s: %.0f wrong elements", t.name(), n), Origins: []probe.Origin{o.origin(line)},
+				Kind: probe.EventWrongData, Text: fmt.Sprintf("%s: %.0f wrong elements", t.name(), n), Origins: []probe.Origin{o.origin(line)},
 			})
 		} else if n, _ := t.OutOfBounds.Get(); n > 0 {
 			inv.Events = append(inv.Events, probe.Event{
-				Kind: "wrong-data", Text: fmt.Sprintf("%s: out of bounds values: %d", t.name(), n), Origins: []probe.Origin{o.origin(t.Line)},
+				Kind: probe.EventWrongData, Text: fmt.Sprintf("%s: out of bounds values: %d", t.name(), n), Origins: []probe.Origin{o.origin(t.Line)},
 			})
 		}
 		for _, f := range t.Failures {
-			inv.Events = append(inv.Events, probe.Event{Kind: "test-failure", Text: f.Text, Origins: []probe.Origin{o.origin(f.Line)}})
+			inv.Events = append(inv.Events, probe.Event{Kind: probe.EventTestFailure, Text: f.Text, Origins: []probe.Origin{o.origin(f.Line)}})
 		}
 	}
 	slices.Sort(versions)
@@ -53,10 +53,15 @@ func (o *Output) Inventory() *probe.Inventory {
 		gap(0, "nccl version", fmt.Sprintf("the runs used several: %v", versions), "")
 	}
 	slices.Sort(hosts)
+	out := []*probe.Inventory{inv}
 	if hosts = slices.Compact(hosts); len(hosts) == 1 {
 		o.gpus(inv, hosts[0])
-	} else if len(hosts) > 1 {
-		gap(0, "gpus", fmt.Sprintf("the runs used %d hosts; an inventory is one", len(hosts)), "")
+	} else {
+		for _, h := range hosts {
+			one := &probe.Inventory{Schema: probe.Schema}
+			o.gpus(one, h)
+			out = append(out, one)
+		}
 	}
 	if o.Torn > 0 {
 		gap(0, "samples", fmt.Sprintf("%d rows lost their end or beginning", o.Torn), "run without NCCL_DEBUG, or with NCCL_DEBUG_FILE")
@@ -67,8 +72,10 @@ func (o *Output) Inventory() *probe.Inventory {
 	if o.Cut {
 		gap(0, "samples", "the JSON document is not closed: the run ended early", "")
 	}
-	inv.Normalize()
-	return inv
+	for _, one := range out {
+		one.Normalize()
+	}
+	return out
 }
 
 func (o *Output) origin(line int) probe.Origin { return probe.LineOf(Source, o.File, line) }
@@ -137,7 +144,7 @@ func (o *Output) samples(inv *probe.Inventory, t *Table) {
 	}
 }
 
-// gpus adds the GPUs of the one host that all runs used. CUDA's device number
+// gpus adds the GPUs that the runs used on a host. CUDA's device number
 // is taken for the driver's index only where it follows the bus order from 0
 // without a hole and no process hid devices in another way.
 func (o *Output) gpus(inv *probe.Inventory, host string) {
@@ -150,7 +157,7 @@ func (o *Output) gpus(inv *probe.Inventory, host string) {
 	for _, t := range o.Tables {
 		for _, d := range t.Devices {
 			k := key{d.Bus, d.Device}
-			if len(list) < 256 && !seen[k] {
+			if d.Host == host && len(list) < 256 && !seen[k] {
 				seen[k] = true
 				list = append(list, d)
 			}

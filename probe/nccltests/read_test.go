@@ -45,7 +45,7 @@ func read(t *testing.T, text string) *Output {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Inventory().Validate(); err != nil {
+	if err := o.Inventories()[0].Validate(); err != nil {
 		t.Error(err)
 	}
 	return o
@@ -86,7 +86,7 @@ func TestWhole(t *testing.T) {
 	if times(o) != wholeTimes {
 		t.Error(times(o))
 	}
-	inv := o.Inventory()
+	inv := o.Inventories()[0]
 	want := probe.Sample{
 		Collective: "AllReduce", Bytes: 2097152, Ranks: 4, Nodes: 1, Launch: "per-gpu", TimeUS: 50, AlgBW: 41.94, BusBW: 62.91,
 		Origins: []probe.Origin{{Source: Source, Where: "t.txt:15"}},
@@ -133,8 +133,8 @@ func TestShapes(t *testing.T) {
 		if len(tb.Devices) != 4 || tb.Ranks != probe.Some(4) || tb.Program != "all_reduce_perf" || tb.Rows[2].OutOfPlace.BusBW != probe.Some(89.88) || tb.Rows[2].InPlace.AlgBW != probe.Some(59.07) {
 			t.Errorf("%s: %+v", name, tb)
 		}
-		if n := len(o.Inventory().Samples); n != 3 {
-			t.Errorf("%s: %d samples, %v", name, n, o.Inventory().Gaps)
+		if n := len(o.Inventories()[0].Samples); n != 3 {
+			t.Errorf("%s: %d samples, %v", name, n, o.Inventories()[0].Gaps)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestVersionsBefore(t *testing.T) {
 	if tb.Launch != LaunchSingle || tb.Collective != "AllReduce" || !slices.Equal(tb.Inferred, []string{"collective"}) || tb.Rows[0].OutOfPlace.MaxError != probe.Some(2e-07) || tb.Devices[1].Addr.Known() {
 		t.Errorf("%+v", tb)
 	}
-	if inv := o.Inventory(); len(inv.GPUs) != 4 || inv.GPUs[2].Index != probe.Some(2) || len(inv.Samples) != 1 || len(inv.Gaps) != 0 {
+	if inv := o.Inventories()[0]; len(inv.GPUs) != 4 || inv.GPUs[2].Index != probe.Some(2) || len(inv.Samples) != 1 || len(inv.Gaps) != 0 {
 		t.Errorf("%+v", inv.Gaps)
 	}
 }
@@ -206,7 +206,7 @@ func TestGaps(t *testing.T) {
 		{"no rows", whole[:strings.Index(whole, "     1048576")], 0, "the run printed no row"},
 		{"devices of CUDA's own", edit(t, whole, "device  3", "device  0"), 3, "CUDA's device numbers are not those of the driver"},
 	} {
-		inv := read(t, c.text).Inventory()
+		inv := read(t, c.text).Inventories()[0]
 		found := c.want == "" && len(inv.Gaps) == 0
 		for _, g := range inv.Gaps {
 			found = found || c.want != "" && strings.Contains(g.Why, c.want)
@@ -221,7 +221,7 @@ func TestEvents(t *testing.T) {
 	text := edit(t, whole, "62.91       0", "62.91      17", "values : 0 OK", "values : 1 FAILED") +
 		"# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor)\ngx07: Test NCCL failure common.cu:401 'unhandled cuda error / '\n .. gx07 pid 1: Test failure common.cu:519\n"
 	o := read(t, text)
-	inv := o.Inventory()
+	inv := o.Inventories()[0]
 	if len(inv.Events) != 2 || inv.Events[0].Text != "AllReduce: 17 wrong elements" || inv.Events[0].Kind != "wrong-data" || inv.Events[1].Kind != "test-failure" {
 		t.Errorf("%+v", inv.Events)
 	}
@@ -256,7 +256,7 @@ func TestOverlap(t *testing.T) {
 	at := strings.Index(one, "     1048576")
 	head, rows := one[:at], strings.SplitAfter(one[at:], "\n")
 	o := read(t, head+head+rows[0]+rows[0]+rows[1]+rows[1]+strings.Join(rows[2:], ""))
-	if n := len(o.Inventory().Samples); n != 0 || len(o.Tables) != 2 || !o.Tables[0].Overlap || !o.Tables[1].Overlap {
+	if n := len(o.Inventories()[0].Samples); n != 0 || len(o.Tables) != 2 || !o.Tables[0].Overlap || !o.Tables[1].Overlap {
 		t.Errorf("%d samples, %+v", n, o.Tables)
 	}
 }
@@ -292,7 +292,7 @@ func TestJSON(t *testing.T) {
 		len(tb.Settings) != 1 || len(tb.Failures) != 0 {
 		t.Errorf("%+v", tb)
 	}
-	inv := o.Inventory()
+	inv := o.Inventories()[0]
 	var b bytes.Buffer
 	if err := inv.Encode(&b); err != nil || bytes.Contains(b.Bytes(), []byte("secret")) {
 		t.Errorf("%v: the environment leaks", err)
@@ -313,7 +313,7 @@ func TestJSONCut(t *testing.T) {
 		if !o.Cut {
 			t.Errorf("%d bytes: not told", n)
 		}
-		for _, s := range o.Inventory().Samples {
+		for _, s := range o.Inventories()[0].Samples {
 			if s.Bytes != 1048576 || s.TimeUS != 40 {
 				t.Errorf("%d bytes: %+v", n, s)
 			}
@@ -328,7 +328,7 @@ func TestCut(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		for _, s := range o.Inventory().Samples {
+		for _, s := range o.Inventories()[0].Samples {
 			if s.TimeUS != 40 && s.TimeUS != 50 && s.TimeUS != 70 || s.Ranks != 4 {
 				t.Errorf("%d bytes: %+v", n, s)
 			}
@@ -397,7 +397,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := o.Inventory().Encode(io.Discard); err != nil {
+		if err := o.Inventories()[0].Encode(io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	})

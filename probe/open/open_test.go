@@ -59,7 +59,7 @@ func TestRefused(t *testing.T) {
 		{dir, dir},
 		{"example:nothing", "h100x8"},
 	} {
-		inv, _, err := Read([]string{c.source}, nil)
+		inv, err := ReadHost(c.source)
 		if err == nil || !strings.Contains(err.Error(), c.want) || inv != nil {
 			t.Errorf("%s: %v, %v; want %q", c.source, inv, err, c.want)
 		}
@@ -87,7 +87,7 @@ func (zero) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // A topology file beside the machine itself is a claim, not a fact.
 func TestTopologyFileIsKeptApart(t *testing.T) {
 	file := write(t, "topo.xml", strings.Replace(xml, "32.0 GT/s PCIe", "16.0 GT/s PCIe", 1))
-	inv, _, err := Read([]string{"example:2xh200-vm", file}, nil)
+	inv, err := ReadHost("example:2xh200-vm", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestTopologyFileIsKeptApart(t *testing.T) {
 		t.Errorf("two files: %v", err)
 	}
 	// Alone it is all there is.
-	inv, _, err = Read([]string{file}, nil)
+	inv, err = ReadHost(file)
 	if err != nil || inv.TopoFile != nil || len(inv.GPUs) != 1 {
 		t.Errorf("alone: %v, %+v", err, inv)
 	}
@@ -109,7 +109,7 @@ func TestTopologyFileIsKeptApart(t *testing.T) {
 
 // Where topo -m is given, the classes from the tree agree with it.
 func TestClassesAgreeWithTopoM(t *testing.T) {
-	inv, _, err := Read([]string{"example:2xh200-vm"}, nil)
+	inv, err := ReadHost("example:2xh200-vm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestClassesAgreeWithTopoM(t *testing.T) {
 	if _, err := os.Stat(capture); err != nil {
 		t.Skip("../shared is not here")
 	}
-	inv, _, err = Read([]string{filepath.Join(capture, "sysroot"), filepath.Join(capture, "nvml-calls.json"), filepath.Join(capture, "topo-m.txt")}, nil)
+	inv, err = ReadHost(filepath.Join(capture, "sysroot"), filepath.Join(capture, "nvml-calls.json"), filepath.Join(capture, "topo-m.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func Log(w io.Writer, l *nccllog.Log, s Style) error {
 		fmt.Fprintln(out, line+on(v.Host))
 	}
 	for _, n := range l.Networks {
-		if n.State == nccllog.NetUsed || n.State == nccllog.NetFailed || s.Verbose {
+		if n.State == probe.NetUsed || n.State == probe.NetFailed || s.Verbose {
 			fmt.Fprintf(out, "network %s: %s%s\n", n.Name, n.State, on(n.Host))
 		}
 	}
