@@ -45,7 +45,9 @@ const (
 // NCCLNode is a node of NCCL's graph.
 type NCCLNode struct {
 	Kind NCCLKind
-	ID   int            // NCCL dev of a GPU or NET, NUMA node of a CPU (-1 unknown), else an ordinal
+	ID   int            // of a GPU or NET its NCCL dev, counted on from host to host; NUMA node of a CPU (-1 unknown); else an ordinal
+	Dev  int            // NCCL dev on its host, of a GPU or NET
+	Host int            // 0, 1, … in a domain of several hosts
 	CC   probe.Opt[int] // compute capability ×10, of a GPU
 	Node *Node          // the thing it stands for; nil for NVS and CPU -1
 	Net  *NCCLNet       // of a NET
@@ -118,7 +120,8 @@ type NCCLProcessor struct {
 	GBs   float64
 }
 
-// NCCLView is the host as NCCL's model sees it: GB/s as NCCL counts them, one
+// NCCLView is the host, or the hosts of one NVLink domain, as NCCL's model sees
+// them: GB/s as NCCL counts them, one
 // direction. It is immutable.
 type NCCLView struct {
 	Nodes []NCCLNode
@@ -126,6 +129,7 @@ type NCCLView struct {
 	GPUs  []int      // node indexes, in the order of NCCL's graph, which its search follows
 	Nets  []int      // node indexes, likewise
 	NVS   int        // node index of the NVSwitches; -1: none
+	Hosts int        // more than one: the hosts of one NVLink domain
 	// Groups holds the positions in GPUs that NCCL takes for one node. More than
 	// one group: between them the network is faster than the way through the
 	// host, and NCCL treats the groups as different nodes.
@@ -182,7 +186,8 @@ func sortPaths(paths []NCCLPath) {
 	slices.SortStableFunc(paths, func(x, y NCCLPath) int { return cmp.Or(cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B)) })
 }
 
-// Dev returns the NCCL dev number of the GPU at a position of v.GPUs.
+// Dev returns the NCCL dev number of the GPU at a position of v.GPUs. In a domain
+// of several hosts the numbers go on from host to host.
 func (v *NCCLView) Dev(pos int) int { return v.Nodes[v.GPUs[pos]].ID }
 
 // Reverse returns the index of the opposite direction of a link.

@@ -13,18 +13,27 @@ import (
 )
 
 // NCCL returns the topology as NCCL would model it.
-func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) {
-	b := ncclBuilder{t: t, v: &NCCLView{Options: o, NVS: -1}, nodes: map[*Node]int{}, cpus: map[int]int{}}
-	if err := b.gpus(); err != nil {
-		return nil, err
+func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) { return NCCLDomain([]*Topology{t}, o) }
+
+// NCCLDomain returns the hosts of one NVLink domain as NCCL would model them
+// together (MNNVL): NVLink joins their GPUs, nothing else joins the hosts.
+// o.GPUs holds for each host.
+func NCCLDomain(hosts []*Topology, o NCCLOptions) (*NCCLView, error) {
+	b := ncclBuilder{v: &NCCLView{Options: o, NVS: -1, Hosts: len(hosts)}, nodes: map[*Node]int{}}
+	for host, t := range hosts {
+		b.t, b.host, b.cpus, b.first = t, host, map[int]int{}, len(b.v.GPUs)
+		if err := b.gpus(); err != nil {
+			return nil, err
+		}
+		b.processor()
+		ports := b.join(b.ports())
+		before := b.treeOrder(ports)
+		b.placeGPUs(before)
+		b.nvlinks()
+		b.placeNets(ports, before)
+		b.mesh()
+		b.countOn()
 	}
-	b.processor()
-	ports := b.join(b.ports())
-	before := b.treeOrder(ports)
-	b.placeGPUs(before)
-	b.nvlinks()
-	b.placeNets(ports, before)
-	b.mesh()
 	b.order()
 	b.paths(b.v)
 	b.group()
@@ -32,13 +41,32 @@ func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) {
 }
 
 type ncclBuilder struct {
-	t        *Topology
 	v        *NCCLView
-	found    []*Node       // the GPUs, by dev number
-	devs     map[*Node]int // of the GPUs
 	nodes    map[*Node]int
-	cpus     map[int]int // by NUMA node
 	switches int
+
+	// Of the host that is being added.
+	t     *Topology
+	host  int
+	first int           // its first place in v.GPUs
+	found []*Node       // its GPUs, by dev number
+	devs  map[*Node]int // of its GPUs
+	cpus  map[int]int   // by NUMA node
+	cpu0  NCCLProcessor
+
+	gpuBase, netBase int // what its dev numbers are counted on from
+}
+
+// countOn sets where the numbers of the next host begin.
+func (b *ncclBuilder) countOn() {
+	for _, n := range b.v.Nodes {
+		switch n.Kind {
+		case NCCLGPU:
+			b.gpuBase = max(b.gpuBase, n.ID+1)
+		case NCCLNET:
+			b.netBase = max(b.netBase, n.ID+1)
+		}
+	}
 }
 
 func (b *ncclBuilder) assume(subject, format string, args ...any) {
@@ -49,6 +77,7 @@ func (b *ncclBuilder) assume(subject, format string, args ...any) {
 }
 
 func (b *ncclBuilder) add(n NCCLNode) int {
+	n.Host = b.host
 	b.v.Nodes = append(b.v.Nodes, n)
 	if n.Node != nil {
 		b.nodes[n.Node] = len(b.v.Nodes) - 1
@@ -106,7 +135,7 @@ func (b *ncclBuilder) gpus() error {
 		}
 		devs = want
 	}
-	b.devs = map[*Node]int{}
+	b.found, b.devs = nil, map[*Node]int{}
 	for _, dev := range devs {
 		b.found = append(b.found, byDev[dev])
 		b.devs[byDev[dev]] = dev
@@ -119,9 +148,9 @@ func (b *ncclBuilder) placeGPUs(before func(x, y *Node) int) {
 	order := slices.Clone(b.found)
 	slices.SortStableFunc(order, before)
 	for _, n := range order {
-		b.v.GPUs = append(b.v.GPUs, b.add(NCCLNode{Kind: NCCLGPU, ID: b.devs[n], CC: n.GPU.CC, Node: n}))
+		b.v.GPUs = append(b.v.GPUs, b.add(NCCLNode{Kind: NCCLGPU, ID: b.gpuBase + b.devs[n], Dev: b.devs[n], CC: n.GPU.CC, Node: n}))
 	}
-	for _, g := range b.v.GPUs {
+	for _, g := range b.v.GPUs[b.first:] {
 		b.attach(g, b.v.Nodes[g].Node)
 	}
 }
@@ -134,12 +163,15 @@ func (b *ncclBuilder) processor() {
 	if len(cpus) == 0 {
 		cpus = []probe.CPU{{}}
 	}
-	b.v.Processor, assumed = ncclProcessor(cpus[0], b.v.Options.Version)
+	b.cpu0, assumed = ncclProcessor(cpus[0], b.v.Options.Version)
+	if b.host == 0 {
+		b.v.Processor = b.cpu0
+	}
 	if assumed != "" {
 		b.assume("host", "%s", assumed)
 	}
 	for _, c := range cpus[1:] {
-		if p, _ := ncclProcessor(c, b.v.Options.Version); p != b.v.Processor {
+		if p, _ := ncclProcessor(c, b.v.Options.Version); p != b.cpu0 {
 			b.assume("host", "processors of different kind: all links between NUMA nodes are taken as those of package %d", cpus[0].Package)
 			return
 		}
@@ -259,7 +291,7 @@ func oneBroadcomSwitch(upper, lower *Node) bool {
 // between sockets nor nodes within one (NCCL 2.30.7 topo.cc:270-283).
 func (b *ncclBuilder) mesh() {
 	ids := b.numaIDs()
-	gbs := b.v.Processor.GBs
+	gbs := b.cpu0.GBs
 	for i, x := range ids {
 		for _, y := range ids[i+1:] {
 			b.link(b.cpus[x], b.cpus[y], NCCLLinkSYS, gbs, gbs)

@@ -37,7 +37,7 @@ func (v *NCCLView) NetsOf(gpu int) []int {
 	case n > 0:
 		per = min(n, len(nets))
 	}
-	start := v.Dev(gpu)
+	start := v.Nodes[v.GPUs[gpu]].Dev
 	if len(nets)&(len(nets)-1) == 0 {
 		start = mirror(start, len(nets))
 	}
@@ -139,9 +139,14 @@ func (p *ncclPather) relays(relay, gpu, net int) bool {
 		farthest = P2C
 	}
 	of, own := v.toNet[relay][net], v.toNet[gpu][net]
-	return !v.Options.NoPXN && of.Class <= farthest && v.paths[relay][gpu].Class <= NVL &&
+	return !v.Options.NoPXN && v.sameHost(relay, gpu) && of.Class <= farthest && v.paths[relay][gpu].Class <= NVL &&
 		(!v.Options.Version.AtLeast(30, 0) || v.gdr(relay, net, true)) &&
 		(of.GBs > own.GBs || own.Class > PXN)
+}
+
+// sameHost reports whether two GPUs are of one host.
+func (v *NCCLView) sameHost(i, j int) bool {
+	return v.Nodes[v.GPUs[i]].Host == v.Nodes[v.GPUs[j]].Host
 }
 
 // gdr reports whether a NIC reads (for what a GPU sends) or writes the GPU's

@@ -172,7 +172,7 @@ func (b *ncclBuilder) placeNets(ports []ncclPort, before func(x, y *Node) int) {
 				continue
 			}
 		}
-		net := b.add(NCCLNode{Kind: NCCLNET, ID: p.dev, Net: &p.net})
+		net := b.add(NCCLNode{Kind: NCCLNET, ID: b.netBase + p.dev, Dev: p.dev, Net: &p.net})
 		b.v.Nodes[net].Node = p.node
 		b.v.Nets = append(b.v.Nets, net)
 		b.link(nic, net, NCCLLinkNET, p.net.GBs, p.net.GBs)

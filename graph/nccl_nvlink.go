@@ -5,7 +5,7 @@ import "github.com/ncclmap/ncclmap/probe"
 // nvlinks adds what is up. A link whose other end a hypervisor hides leads to an
 // NVSwitch, NCCL assumes (xml.cc: class 0x068000 for an unreadable target).
 func (b *ncclBuilder) nvlinks() {
-	for _, at := range b.v.GPUs {
+	for _, at := range b.v.GPUs[b.first:] {
 		n := b.v.Nodes[at].Node
 		per := b.perNVLink(n)
 		for _, l := range b.t.LinksOf(n) {

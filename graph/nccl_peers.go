@@ -17,6 +17,10 @@ func (p *ncclPather) peers() {
 				}
 				// GPU, the CPU next to its peer, peer.
 				*path = NCCLPath{A: path.A, B: path.B, Class: DIS}
+				if !v.sameHost(i, j) {
+					path.Class = NET
+					continue
+				}
 				if way, ok := p.throughCPU(h, g, h); ok {
 					*path = way
 				}
@@ -70,12 +74,16 @@ func (b *ncclBuilder) peers(v *NCCLView, i, j int) bool {
 	if v.Options.NoP2P {
 		return false
 	}
-	x, y := v.Nodes[v.GPUs[i]].Node.GPU, v.Nodes[v.GPUs[j]].Node.GPU
+	if !v.sameHost(i, j) {
+		return true // its fabric says so
+	}
+	at, other := &v.Nodes[v.GPUs[i]], &v.Nodes[v.GPUs[j]]
+	x, y := at.Node.GPU, other.Node.GPU
 	known := false
 	for _, side := range []struct {
 		of   *probe.GPU
 		peer int
-	}{{x, v.Dev(j)}, {y, v.Dev(i)}} {
+	}{{x, other.Dev}, {y, at.Dev}} {
 		for _, p := range side.of.Peers {
 			if p.GPU != side.peer || p.Capability != "read" && p.Capability != "write" {
 				continue

@@ -27,6 +27,7 @@ type ModelOptions struct {
 	NCCL   graph.NCCLOptions
 	Search search.Options
 	WhatIf graph.WhatIf
+	Bound  bool // also what the links themselves allow
 }
 
 // Prediction is what NCCL would build on this host, or on several like it, and
@@ -40,6 +41,9 @@ type Prediction struct {
 	Unknown error
 	// Untimed is why there are channels but no times; nil where there are.
 	Untimed error
+	// Bound is what the links of all GPUs allow, beside what NCCL makes of them; nil
+	// where it was not asked for.
+	Bound *search.Physical
 }
 
 // Analyse runs the pure part of the pipeline: topology, rules, prediction,
@@ -66,7 +70,12 @@ func Predict(inv *probe.Inventory, o ModelOptions) (Prediction, error) {
 	if _, err := topo.NCCL(o.NCCL); err != nil {
 		return Prediction{}, err
 	}
-	return predict(topo, o), nil
+	p := predict(topo, o)
+	if o.Bound {
+		b := search.ComputePhysical(topo, o.Search.Hosts)
+		p.Bound = &b
+	}
+	return p, nil
 }
 
 func predict(topo *graph.Topology, o ModelOptions) (p Prediction) {
@@ -130,6 +139,7 @@ type ModelDoc struct {
 	PerPeer      int                    `json:"p2p_channels_per_peer"`
 	Members      [][]int                `json:"members"` // the nodes of one host: NCCL dev numbers of their GPUs
 	Graphs       []search.Graph         `json:"graphs"`
+	Bound        *search.Physical       `json:"bound,omitempty"` // what the links of all GPUs allow
 	Paths        ModelPaths             `json:"paths"`
 	Tuning       []model.Tuning         `json:"tuning"`
 	Assumptions  []graph.NCCLAssumption `json:"assumptions"`
@@ -179,6 +189,7 @@ func (a *Analysis) Model() ModelDoc {
 	if r.NetAssumed {
 		d.Assumptions = append(d.Assumptions, graph.NCCLAssumption{Subject: "host", Text: "no network is known: NCCL always finds one, and one interface of 10 Gb/s is taken"})
 	}
+	d.Bound = a.Ring.Bound
 	d.Tuning = append(d.Tuning, a.Ring.Tuning...)
 	return d
 }

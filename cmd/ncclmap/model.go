@@ -22,6 +22,7 @@ type modelFlags struct {
 	version  string
 	without  []string
 	setLinks []string
+	bound    bool
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -29,6 +30,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().IntSliceVar(&f.gpus, "gpus", nil, "NCCL dev numbers of the GPUs that a job sees (default all)")
 	c.Flags().BoolVar(&f.noP2P, "no-p2p", false, "the driver refuses peer access between GPUs")
 	c.Flags().StringVar(&f.version, "nccl", graph.NewestNCCL.String(), "NCCL `VERSION` whose model to use")
+	c.Flags().BoolVar(&f.bound, "bound", false, "also tell what the links themselves allow")
 	c.Flags().StringArrayVar(&f.without, "without", nil, "what if this `SUBJECT` were gone: a key or label (GPU3, hca:mlx5_0), or a link A--B; may repeat")
 	c.Flags().StringArrayVar(&f.setLinks, "set-link", nil, "what if the links between A and B had this rate in all: `A--B=RATE`, in GB/s; may repeat")
 }
@@ -42,7 +44,7 @@ func (f *modelFlags) options() (o tune.ModelOptions, err error) {
 	if o.NCCL.Version, err = graph.ParseNCCLVersion(f.version); err != nil {
 		return o, fmt.Errorf("--nccl: %w", err)
 	}
-	o.WhatIf.Without = f.without
+	o.WhatIf.Without, o.Bound = f.without, f.bound
 	for _, s := range f.setLinks {
 		i := strings.LastIndexByte(s, '=')
 		if i < 0 {

@@ -160,6 +160,16 @@ func (n *node) usable(gpu int, worst graph.PathClass) []int {
 			out = append(out, k)
 		}
 	}
+	if n.v.Hosts > 1 {
+		// Over the hosts of a domain each GPU's first NET comes before any second one.
+		for c := range n.nets {
+			for _, g := range gpus {
+				if c < len(n.prefers[g]) {
+					add(n.prefers[g][c])
+				}
+			}
+		}
+	}
 	for _, g := range gpus {
 		for _, k := range n.prefers[g] {
 			add(k)

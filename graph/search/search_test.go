@@ -427,7 +427,7 @@ func mesh(n, cc int, links func(i, j int) int) *probe.Inventory {
 		for j := range n {
 			for range links(min(i, j), max(i, j)) {
 				if i != j {
-					own = append(own, probe.NVLink{Link: len(own), State: probe.LinkUp, RemoteKind: probe.RemoteGPU, Remote: probe.Some(probe.BDF{Bus: uint8(j + 1)})})
+					own = append(own, probe.NVLink{Link: len(own), State: probe.LinkUp, Generation: probe.Some(3), RemoteKind: probe.RemoteGPU, Remote: probe.Some(probe.BDF{Bus: uint8(j + 1)})})
 				}
 			}
 		}
@@ -496,7 +496,7 @@ func h100x8() *probe.Inventory {
 		}
 		links := []probe.NVLink{}
 		for k := range 18 {
-			links = append(links, probe.NVLink{Link: k, State: probe.LinkUp, RemoteKind: probe.RemoteSwitch, Remote: probe.Some(probe.BDF{Bus: uint8(1 + k%4)})})
+			links = append(links, probe.NVLink{Link: k, State: probe.LinkUp, Generation: probe.Some(4), RemoteKind: probe.RemoteSwitch, Remote: probe.Some(probe.BDF{Bus: uint8(1 + k%4)})})
 		}
 		inv.GPUs = append(inv.GPUs, probe.GPU{Index: probe.Some(i), Addr: probe.Some(gpu), CC: probe.Some(90), NVLinks: probe.Some(links)})
 		inv.HCAs = append(inv.HCAs, probe.HCA{Name: fmt.Sprintf("mlx5_%d", i), Addr: probe.Some(nic),

@@ -64,6 +64,29 @@ func printGraphs(out io.Writer, r *search.Result) {
 	}
 }
 
+// printBound prints what the links allow.
+func printBound(out io.Writer, b *search.Physical) {
+	if b == nil {
+		return
+	}
+	gbs, ok := b.AllReduce.Get()
+	if !ok {
+		fmt.Fprintln(out, "\nWhat the links themselves allow is not known.")
+		return
+	}
+	fmt.Fprintf(out, "\nThe links themselves allow all-reduce at most %s GB/s of the result", num(gbs))
+	if x, ok := b.InSwitch.Get(); ok {
+		fmt.Fprintf(out, ", with reduction in the NVSwitches %s", num(x))
+	}
+	if x, ok := b.AllGather.Get(); ok {
+		fmt.Fprintf(out, "; all-gather %s", num(x))
+	}
+	fmt.Fprintln(out, ".")
+	if len(b.Open) > 0 {
+		fmt.Fprintf(out, "  not bounded by %s, whose rate is not known\n", strings.Join(b.Open, ", "))
+	}
+}
+
 // ringLine is a ring as NCCL logs it: ranks, cut after 128 characters.
 func ringLine(ring []int) string {
 	const most = 128

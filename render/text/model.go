@@ -59,6 +59,7 @@ func Model(w io.Writer, an *tune.Analysis) error {
 		return out.Flush()
 	}
 	printGraphs(out, p.Search)
+	printBound(out, p.Bound)
 	if p.Untimed != nil {
 		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
 		return out.Flush()
