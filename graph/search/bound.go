@@ -1,78 +1,91 @@
 package search
 
-// bound is the most bandwidth that channels of r.try can have in all, as far as
-// single GPUs, NICs and links that no channel can avoid tell.
-func (r *relaxation) bound() mbs {
-	n, speed := r.n, r.try.intra
-	most := mbs(r.try.max)
+// mightHold reports that channels of a demand might carry more than was found, as
+// far as single GPUs, NICs and links that no channel can avoid tell.
+func (r *relaxation) mightHold(d setting) bool {
+	n, most := r.n, mbs(d.max)
 	for _, gbs := range n.outGBs {
 		if out := toMBs(gbs); out > 0 {
-			most = min(most, out/speed)
+			most = min(most, out/d.intra)
 		}
 	}
 	if n.inter {
 		var nets mbs
 		for _, p := range n.nets {
-			nets += toMBs(p.gbs) / r.try.inter
+			nets += toMBs(p.gbs) / d.inter
 		}
 		most = min(most, nets)
 	}
-	for link, l := range n.v.Links {
-		if cost := r.least(link); cost > 0 {
-			most = min(most, toMBs(l.GBs)/cost)
+	has := mbs(r.best.channels()) * r.best.intra
+	if most*d.intra <= has {
+		return false
+	}
+	for link, cost := range r.least(d) {
+		if cost > 0 {
+			most = min(most, toMBs(n.v.Links[link].GBs)/cost)
 		}
 	}
-	return most * speed
+	return most*d.intra > has
 }
 
-// least is what every channel charges to a link at least: for each GPU that
+// least is what every channel charges to each link at least: for each GPU that
 // cannot be left, or entered, without crossing it; and once where some GPUs cannot
 // reach the others without it.
-func (r *relaxation) least(link int) mbs {
+func (r *relaxation) least(d setting) []mbs {
 	n := r.n
-	closed := r.try.shape == ring && !n.inter // else one GPU is not left, and one not entered
-	var least, cheapest mbs
+	links := len(n.v.Links)
+	least, cheapest := make([]mbs, links), make([]mbs, links)
 	for _, enter := range []bool{false, true} {
-		var sum, largest mbs
+		sum, largest := make([]mbs, links), make([]mbs, links)
 		for g := range n.gpus {
-			var own mbs
-			avoidable := false
+			own, crossing, ways := make([]mbs, links), make([]int, links), 0
 			for x := range n.gpus {
 				i := g*n.gpus + x
 				if enter {
 					i = x*n.gpus + g
 				}
-				if x == g || n.gpuGPU[i].class > r.try.typeIntra {
+				rt := &n.gpuGPU[i]
+				if x == g || rt.class > d.typeIntra {
 					continue
 				}
-				cost := n.gpuGPU[i].charges(link, r.try.intra)
-				if cost == 0 {
-					avoidable = true
-				} else if own == 0 || cost < own {
-					own = cost
+				ways++
+				for _, u := range rt.uses {
+					cost := d.intra * u.share / wholeShare
+					if crossing[u.link]++; crossing[u.link] == 1 || cost < own[u.link] {
+						own[u.link] = cost
+					}
 				}
 			}
-			if own > 0 && (cheapest == 0 || own < cheapest) {
-				cheapest = own
-			}
-			if !avoidable {
-				sum, largest = sum+own, max(largest, own)
+			for l, cost := range own {
+				if cost > 0 && (cheapest[l] == 0 || cost < cheapest[l]) {
+					cheapest[l] = cost
+				}
+				if crossing[l] == ways {
+					sum[l] += cost
+					largest[l] = max(largest[l], cost)
+				}
 			}
 		}
-		if !closed {
-			sum -= largest
+		for l := range sum {
+			if d.shape != ring || n.inter {
+				sum[l] -= largest[l] // one GPU is not left, and one not entered
+			}
+			least[l] = max(least[l], sum[l])
 		}
-		least = max(least, sum)
 	}
-	if cheapest > least && !n.inter && r.unavoidable(link) {
-		return cheapest
+	if d.shape == ring && !n.inter {
+		for l, cost := range cheapest {
+			if cost > least[l] && toMBs(n.v.Links[l].GBs)/cost < mbs(d.max) && r.unavoidable(l, d) {
+				least[l] = cost
+			}
+		}
 	}
 	return least
 }
 
-// unavoidable reports that every channel of a single node crosses a link: without
-// it some GPU does not reach all others, or is not reached by them.
-func (r *relaxation) unavoidable(link int) bool {
+// unavoidable reports that without a link some GPU does not reach all others, or
+// is not reached by them.
+func (r *relaxation) unavoidable(link int, d setting) bool {
 	n := r.n
 	reached := func(back bool) int {
 		seen, queue := make([]bool, n.gpus), []int{0}
@@ -83,7 +96,7 @@ func (r *relaxation) unavoidable(link int) bool {
 				if back {
 					i = x*n.gpus + queue[k]
 				}
-				if rt := &n.gpuGPU[i]; !seen[x] && rt.class <= r.try.typeIntra && rt.charges(link, r.try.intra) == 0 {
+				if rt := &n.gpuGPU[i]; !seen[x] && rt.class <= d.typeIntra && !rt.crosses(link) {
 					seen[x] = true
 					queue = append(queue, x)
 				}
@@ -91,15 +104,14 @@ func (r *relaxation) unavoidable(link int) bool {
 		}
 		return len(queue)
 	}
-	return r.try.shape == ring && (reached(false) < n.gpus || reached(true) < n.gpus)
+	return reached(false) < n.gpus || reached(true) < n.gpus
 }
 
-// charges is what the route takes from a link.
-func (r *route) charges(link int, speed mbs) (cost mbs) {
+func (r *route) crosses(link int) bool {
 	for _, u := range r.uses {
 		if u.link == link {
-			cost += speed * u.share / wholeShare
+			return true
 		}
 	}
-	return cost
+	return false
 }

@@ -3,7 +3,10 @@ package search
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ncclmap/ncclmap/graph"
 )
@@ -97,16 +100,29 @@ func (r *Result) addHost(host int, v *graph.NCCLView) {
 
 // search runs each node's searches, once per view.
 func (r *Result) search() {
-	done := map[*graph.NCCLView]*Member{}
+	first := map[*graph.NCCLView]*Member{}
+	var distinct []*Member
+	for i := range r.Members {
+		if m := &r.Members[i]; first[m.View] == nil {
+			first[m.View] = m
+			distinct = append(distinct, m)
+		}
+	}
+	var wait sync.WaitGroup
+	next := atomic.Int64{}
+	for range min(runtime.GOMAXPROCS(0), len(distinct)) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(distinct); i = next.Add(1) - 1 {
+				m := distinct[i]
+				m.node = newNode(m.View, r.Nodes > 1)
+				m.Graphs = m.node.graphs(r.o)
+			}
+		})
+	}
+	wait.Wait()
 	for i := range r.Members {
 		m := &r.Members[i]
-		if same := done[m.View]; same != nil {
-			m.node, m.Graphs = same.node, same.Graphs
-			continue
-		}
-		m.node = newNode(m.View, r.Nodes > 1)
-		m.Graphs = m.node.graphs(r.o)
-		done[m.View] = m
+		m.node, m.Graphs = first[m.View].node, first[m.View].Graphs
 	}
 }
 
@@ -186,7 +202,7 @@ func (n *node) graph(f found) Graph {
 		}
 		g.Rings = append(g.Rings, devs)
 	}
-	if n.inter {
+	if len(n.nets) > 0 {
 		g.nets = f.nets
 		for _, pair := range f.nets {
 			g.Nets = append(g.Nets, [2]int{n.nets[pair[0]].dev, n.nets[pair[1]].dev})

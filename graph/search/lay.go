@@ -88,11 +88,11 @@ func (l *layer) better(f *found) bool {
 	if n < l.min {
 		return false
 	}
-	old, speed := mbs(f.channels()), mbs(n)
+	was, now := mbs(f.channels()), mbs(n)
 	if l.shape == nvls {
-		return n > f.channels() && n <= l.n.gpus || speed*l.inter > old*f.inter
+		return n > f.channels() && n <= l.n.gpus || now*l.inter > was*f.inter
 	}
-	if a, b := speed*l.intra, old*f.intra; a != b {
+	if a, b := now*l.intra, was*f.intra; a != b {
 		return a > b
 	}
 	return l.shape == f.shape && l.cross == f.cross && l.hops < f.hops

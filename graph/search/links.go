@@ -57,8 +57,8 @@ func (n *node) walk(g Graph, channel int, add func(r *route, gbs float64)) {
 	for i := 1; i < len(order); i++ {
 		add(between(order[i-1], order[i]), g.BWIntra)
 	}
-	if !n.inter {
-		if g.Pattern == Ring {
+	if len(g.nets) == 0 {
+		if g.Pattern == Ring && !n.inter {
 			add(between(order[len(order)-1], order[0]), g.BWIntra)
 		}
 		return

@@ -114,3 +114,22 @@ func TestTreesJoinAll(t *testing.T) {
 		}
 	}
 }
+
+// Hosts without any place for a NIC still have an answer: NCCL's fallback.
+func TestNoNetwork(t *testing.T) {
+	inv := mesh(4, 80, func(i, j int) int { return 2 })
+	inv.PCI, inv.NUMA = nil, nil
+	v := viewOf(t, inv, graph.NCCLOptions{})
+	if len(v.Nets) > 0 {
+		t.Fatalf("%d NETs", len(v.Nets))
+	}
+	r, err := Compute(v, Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkResult(t, r)
+	if g, _ := r.Graph(Ring); !g.Fallback || g.TypeInter != graph.DIS || len(r.Rings()[0]) != 8 {
+		t.Errorf("%+v", g)
+	}
+	r.Members[0].Loads(r.Graphs[0])
+}

@@ -28,7 +28,7 @@ type relaxation struct {
 	crossings             []int         // of NICs, in the order in which they are tried
 	steps                 int           // left of totalSteps
 	tried                 map[trial]int // steps that a search took
-	missed                mbs           // the most that searches which ran out of steps might have found
+	ranOut                []setting     // what searches that ran out of steps looked for
 }
 
 // trial names a search by what its outcome depends on.
@@ -69,7 +69,7 @@ func (n *node) search(want shape, lowest, highest int, o Options) found {
 	r.descend()
 	// The bound is rough; where one order for all channels won, nothing hints at
 	// more.
-	r.best.cut = !r.best.same && r.missed > mbs(r.best.channels())*r.best.intra
+	r.best.cut = !r.best.same && slices.ContainsFunc(r.ranOut, r.mightHold)
 	r.best.duplicate(n.minCC, highest)
 	r.raise()
 	if r.none() && want != nvls {
@@ -104,7 +104,7 @@ func (r *relaxation) run(hops int) (taken int, perfect bool) {
 	l.hops = hops
 	l.channel()
 	if l.steps <= 0 && !l.done && !r.try.same {
-		r.missed = max(r.missed, r.bound())
+		r.ranOut = append(r.ranOut, r.try)
 	}
 	return budget - l.steps, l.done
 }
@@ -219,7 +219,7 @@ func (r *relaxation) sameThenApart() (done bool) {
 
 func (r *relaxation) spent() bool {
 	if r.steps < 0 && !r.none() {
-		r.missed = max(r.missed, r.bound())
+		r.ranOut = append(r.ranOut, r.try)
 		return true
 	}
 	return false

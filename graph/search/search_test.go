@@ -504,33 +504,3 @@ func h100x8() *probe.Inventory {
 	}
 	return inv
 }
-
-func BenchmarkCompute8xH100(b *testing.B) {
-	v := viewOf(b, h100x8(), graph.NCCLOptions{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Compute(v, Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkComputeCubeMesh(b *testing.B) {
-	v := readView(b, filepath.Join(oracleDir, "v100x8-cubemesh.xml"), graph.NCCLOptions{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Compute(v, Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkComputeHardMesh(b *testing.B) {
-	v := viewOf(b, hardMeshes()["random"], graph.NCCLOptions{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Compute(v, Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
