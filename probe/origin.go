@@ -45,6 +45,9 @@ const (
 	SourceNCCLTests   = "nccltests"
 	SourceNVBandwidth = "nvbandwidth"
 	SourceNCCLEnv     = "ncclenv"
+	SourceInspector   = "inspector"
+	SourceNCCLRAS     = "ncclras"
+	SourceFlightRec   = "flightrec"
 	SourceInferred    = "inferred"
 )
 

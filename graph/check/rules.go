@@ -19,6 +19,9 @@ func All() []Rule {
 		sourceConflict,
 		hostDiffers,
 		versionsMixed,
+		jobRankMissing,
+		jobRankBehind,
+		jobAsyncError,
 	}
 }
 
