@@ -16,6 +16,7 @@ import (
 // second). NCCL's choice stands far below it where its paths or channels leave
 // links unused.
 type Physical struct {
+	GPUs int `json:"gpus"` // that have links, on all hosts
 	// AllReduce holds where GPUs do all reducing. Every byte of the result must
 	// leave any part of the GPUs once, and all GPUs together must receive it
 	// 2(n-1) times.
@@ -26,6 +27,9 @@ type Physical struct {
 	// AllGather, and reduce-scatter likewise, where every GPU has its part to
 	// bring to all others.
 	AllGather probe.Opt[float64] `json:"all_gather_gbs"`
+	// Broadcast, reduce likewise, and all-reduce wherever it is reduced: every byte of
+	// the result must enter every GPU.
+	Broadcast probe.Opt[float64] `json:"broadcast_gbs"`
 	// Open lists links whose rate is not known; they are taken to carry anything.
 	Open []string `json:"open"`
 }
@@ -38,8 +42,8 @@ const unbounded = 1e6
 // do, unless it is down, and leaves out GPUs without any link.
 func ComputePhysical(t *graph.Topology, hosts int) Physical {
 	f := newFlows(t, hosts > 1)
-	p := Physical{Open: f.open}
-	n := float64(len(f.gpus) * max(1, hosts))
+	p := Physical{GPUs: len(f.gpus) * max(1, hosts), Open: f.open}
+	n := float64(p.GPUs)
 	if n < 2 {
 		return p
 	}
@@ -53,6 +57,7 @@ func ComputePhysical(t *graph.Topology, hosts int) Physical {
 		all += into[i]
 	}
 	all *= float64(max(1, hosts))
+	p.Broadcast = known(cut)
 	p.AllReduce = known(min(cut, all/(2*(n-1))))
 	if f.reduces {
 		p.InSwitch = known(cut)
