@@ -57,7 +57,7 @@ func (a *Analysis) Doc() ModelDoc {
 		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
 		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Nodes: 1, Ranks: len(a.Inv.GPUs),
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
-		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{model.LowBound, model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
 	}
 	if v := p.View; v != nil {
 		for k := range v.Groups {
@@ -111,9 +111,7 @@ func (d *ModelDoc) figures(p *Prediction) {
 	}
 	estimates, floor := p.Estimates()
 	d.Estimates = append(d.Estimates, estimates...)
-	if floor.Why != "" {
-		d.Bounds.Low = "none: " + floor.Why
-	}
+	d.Bounds.Low = floor.Basis
 }
 
 // version is the NCCL version that the prediction is for.

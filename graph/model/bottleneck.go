@@ -21,7 +21,11 @@ type Bottleneck struct {
 }
 
 func (b Bottleneck) String() string {
-	return fmt.Sprintf("%s to %s (%s): %d channels use %.4g of %.4g GB/s", b.From, b.To, b.Type, b.Channels, b.UsedGBs, b.GBs)
+	what := "1 channel uses"
+	if b.Channels > 1 {
+		what = fmt.Sprintf("%d channels use", b.Channels)
+	}
+	return fmt.Sprintf("%s to %s (%s): %s %.4g of %.4g GB/s", b.From, b.To, b.Type, what, b.UsedGBs, b.GBs)
 }
 
 // Bottlenecks returns the bottleneck of each graph on the first node. Over an
@@ -37,12 +41,15 @@ func Bottlenecks(r *search.Result) []Bottleneck {
 }
 
 func bottleneck(v *graph.NCCLView, g search.Graph, inter bool) (b Bottleneck, ok bool) {
-	used, channels := make([]float64, len(v.Links)), make([]int, len(v.Links))
+	used := make([]float64, len(v.Links))
+	channels, last := make([]int, len(v.Links)), make([]int, len(v.Links)) // last: channel seen, from 1
 	for c, devs := range g.Rings {
 		for _, s := range stretches(v, g, c, devs, inter) {
 			for _, link := range s.path.Links {
 				used[link] += s.gbs
-				channels[link]++
+				if last[link] != c+1 {
+					last[link], channels[link] = c+1, channels[link]+1
+				}
 			}
 		}
 	}
@@ -65,9 +72,9 @@ type stretch struct {
 	gbs  float64
 }
 
-// stretches are the ways of one channel: around the ring, up and down the chain
-// of a tree, to the NVSwitches and back; over several nodes in from a NET and out
-// to one.
+// stretches are the ways of one channel as the search charges them: around the
+// ring, along the chain of a tree in one direction, to the NVSwitches and back; over
+// several nodes in from a NET and out to one.
 func stretches(v *graph.NCCLView, g search.Graph, channel int, devs []int, inter bool) (out []stretch) {
 	at := map[int]int{}
 	for i := range v.GPUs {
@@ -82,9 +89,6 @@ func stretches(v *graph.NCCLView, g search.Graph, channel int, devs []int, inter
 	} else {
 		for i := 1; i < len(devs); i++ {
 			between(devs[i-1], devs[i])
-			if g.Pattern == search.Tree {
-				between(devs[i], devs[i-1])
-			}
 		}
 	}
 	last := len(devs) - 1
@@ -92,15 +96,23 @@ func stretches(v *graph.NCCLView, g search.Graph, channel int, devs []int, inter
 	case !inter && g.Pattern == search.Ring:
 		between(devs[last], devs[0])
 	case inter && channel < len(g.Nets):
+		send := []int{devs[last]}
+		switch g.Number {
+		case 1: // both first GPUs of a balanced tree, half each
+			send = []int{devs[0], devs[min(1, last)]}
+		case 2:
+			send = []int{devs[min(1, last)]}
+		case 3:
+			send = []int{devs[0]}
+		}
 		for k, net := range v.Nets {
 			if v.Nodes[net].ID == g.Nets[channel][0] {
 				out = append(out, stretch{v.PathFromNet(k, at[devs[0]]), g.BWInter})
-				if g.Pattern != search.Ring {
-					out = append(out, stretch{v.PathToNet(at[devs[0]], k), g.BWInter})
-				}
 			}
-			if g.Pattern == search.Ring && v.Nodes[net].ID == g.Nets[channel][1] {
-				out = append(out, stretch{v.PathToNet(at[devs[last]], k), g.BWInter})
+			if v.Nodes[net].ID == g.Nets[channel][1] {
+				for _, dev := range send {
+					out = append(out, stretch{v.PathToNet(at[dev], k), g.BWInter / float64(len(send))})
+				}
 			}
 		}
 	}

@@ -33,76 +33,61 @@ func (m *Model) Bytes(collective string, bytes int64) int64 {
 // no cost model for the collective.
 func (m *Model) Choose(collective string, bytes int64) (c Choice, ok bool) {
 	coll, ok := collectiveIndex(collective)
-	if !ok {
+	if !ok || bytes < 0 {
 		return Choice{}, false
 	}
 	if m.comm.Ranks == 1 {
 		return Choice{Algo: Ring, Proto: Simple, Channels: 1, ChannelsUsed: 1, Threads: m.maxThreads[ring][simple]}, true
 	}
-	bestAlgo, bestProto, best := 0, 0, 0.0
-	ok = false
-	for algo := range nAlgorithms {
-		for proto := range nProtocols {
-			if us, usable := m.time(coll, algo, proto, bytes); usable && (!ok || us < best) {
-				bestAlgo, bestProto, best, ok = algo, proto, us, true
-			}
+	best := -1
+	for i := range m.usable[coll] {
+		if us := m.time(coll, &m.usable[coll][i], bytes); best < 0 || us < c.TimeUS {
+			best, c.TimeUS = i, us
 		}
 	}
-	if !ok {
+	if best < 0 {
 		return Choice{}, false
 	}
-	c = Choice{Algo: algorithmNames[bestAlgo], Proto: protocolNames[bestProto], TimeUS: best}
-	c.Channels, c.Threads = m.launch(bestAlgo, bestProto, bytes)
-	c.ChannelsUsed = m.spread(coll, bestAlgo, bestProto, c.Channels, c.Threads, bytes)
+	x := m.usable[coll][best]
+	c.Algo, c.Proto = algorithmNames[x.algo], protocolNames[x.proto]
+	c.Channels, c.Threads = m.launch(x.algo, x.proto, bytes)
+	c.ChannelsUsed = m.spread(coll, x.algo, x.proto, c.Channels, c.Threads, bytes)
 	return c, true
 }
 
 // Time returns what NCCL believes an operation of so many bytes takes with one
 // algorithm and protocol, µs; ok is false where it does not use them.
 func (m *Model) Time(t Tuning, bytes int64) (us float64, ok bool) {
-	coll, known := collectiveIndex(t.Collective)
-	if !known {
+	coll, ok := collectiveIndex(t.Collective)
+	if !ok || bytes < 0 {
 		return 0, false
 	}
-	for algo := range nAlgorithms {
-		for proto := range nProtocols {
-			if algorithmNames[algo] == t.Algo && protocolNames[proto] == t.Proto {
-				return m.time(coll, algo, proto, bytes)
-			}
+	for i, x := range m.usable[coll] {
+		if algorithmNames[x.algo] == t.Algo && protocolNames[x.proto] == t.Proto {
+			return m.time(coll, &m.usable[coll][i], bytes), true
 		}
 	}
 	return 0, false
 }
 
-// time is the belief about one operation (NCCL 2.30.7 tuning.cc:620-655).
-func (m *Model) time(coll, algo, proto int, bytes int64) (us float64, ok bool) {
-	e := m.table[coll][algo][proto]
-	if e.gbs <= 0 || bytes < 0 {
-		return 0, false
-	}
-	gbs, factor := m.corrected(coll, algo, proto, bytes, e.gbs)
-	return e.us*factor + float64(bytes)/(1000*gbs), true
-}
-
-// corrected applies what depends on the size: a factor on the bandwidth of trees,
-// and one on the latency of rings over several nodes.
-func (m *Model) corrected(coll, algo, proto int, bytes int64, gbs float64) (corrected, latency float64) {
+// time is the belief about one operation (NCCL 2.30.7 tuning.cc:620-655). With the
+// size change the bandwidth of trees and the latency of rings over several nodes.
+func (m *Model) time(coll int, x *candidate, bytes int64) float64 {
 	c := &m.comm
-	latency = 1
-	if coll != allReduce {
-		return gbs, latency
-	}
-	i := max(0, bits.Len64(uint64(bytes>>6))-1)
-	switch {
-	case algo == tree && i < 23:
-		gbs *= treeCorrection[proto][i]
-	case algo == nvlsTree && i < 24 && c.MinCC >= 100 && c.X86 && c.Version.AtLeast(29, 0):
-		gbs *= treeCorrection[proto][i]
-	case algo == ring && proto == simple && c.Nodes > 1 && c.Channels > 0 && bytes/int64(c.Channels*c.Ranks) >= 64:
-		latency = 1.4
-		if c.MinCC < 80 {
-			latency = 1.9
+	gbs, us := x.gbs, x.us
+	if coll == allReduce {
+		i := max(0, bits.Len64(uint64(bytes>>6))-1)
+		switch {
+		case x.algo == tree && i < 23:
+			gbs *= treeCorrection[x.proto][i]
+		case x.algo == nvlsTree && i < 24 && c.MinCC >= 100 && c.X86 && c.Version.AtLeast(29, 0):
+			gbs *= treeCorrection[x.proto][i]
+		case x.algo == ring && x.proto == simple && c.Nodes > 1 && c.Channels > 0 && bytes/int64(c.Channels*c.Ranks) >= 64:
+			us *= 1.4
+			if c.MinCC < 80 {
+				us = x.us * 1.9
+			}
 		}
 	}
-	return gbs, latency
+	return us + float64(bytes)/(1000*gbs)
 }

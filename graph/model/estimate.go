@@ -17,16 +17,13 @@ type Estimate struct {
 	NCCLTimeUS probe.Opt[float64] `json:"nccl_time_us"` // what NCCL believes
 	TimeUS     probe.Opt[float64] `json:"time_us"`      // what we expect; not without calibration
 	BusBWGBs   probe.Opt[float64] `json:"busbw_gbs"`    // of TimeUS
-	LowUS      probe.Opt[float64] `json:"low_us"`       // see [LowBound]
+	LowUS      probe.Opt[float64] `json:"low_us"`       // see [Floor]
 	HighUS     probe.Opt[float64] `json:"high_us"`      // see [HighBound]
 	Calibrated bool               `json:"calibrated"`
 }
 
-// What the bounds of an [Estimate] stand on.
-const (
-	LowBound  = "the bytes that must cross the links of the machine over their rate, without any latency"
-	HighBound = "none: nothing bounds from above what a run may take, and no measurements were fitted"
-)
+// HighBound is what the upper bound of an [Estimate] stands on.
+const HighBound = "none: nothing bounds from above what a run may take, and no measurements were fitted"
 
 // Why an [Estimate] has no choice.
 const (

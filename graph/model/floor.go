@@ -9,46 +9,53 @@ import (
 // them: the bytes that must cross them, and no latency. The zero value knows none.
 type Floor struct {
 	gbs [len(collectiveNames)]probe.Opt[float64] // bytes of the result over time
-	// Why there is none; "" where there is.
-	Why string
+	// Basis says what it stands on, or why there is none.
+	Basis string
 }
 
 // FloorOf takes the floor of a communicator from what the links of the host
 // allow. p may be of more GPUs than the communicator has: then only what holds for
 // single GPUs counts.
 func FloorOf(p search.Physical, r *search.Result) Floor {
-	hosts := 0
-	for _, m := range r.Members {
-		hosts = max(hosts, m.Host+1)
+	if r.Ranks < 2 {
+		return Floor{Basis: "none: one GPU has nobody to talk to"}
 	}
-	gpus := 0
+	hosts, gpus := 0, 0
 	for _, m := range r.Members {
-		gpus += len(m.Ranks)
+		hosts, gpus = max(hosts, m.Host+1), gpus+len(m.Ranks)
 	}
+	f := Floor{Basis: "the bytes that must cross the links of the machine over their rate, without any latency"}
+	cut := p.Broadcast
+	only := ""
 	switch {
-	case r.Ranks < 2:
-		return Floor{Why: "one GPU has nobody to talk to"}
 	case r.View.Hosts > 1:
-		return Floor{Why: "what NVLinks between hosts allow is not modelled"}
+		only = "what NVLinks between hosts allow in all is not modelled"
 	case r.Nodes > hosts:
-		return Floor{Why: "NCCL takes one host for several nodes and uses the network between them, whose ways within a host are not modelled"}
-	case !p.Broadcast.Known():
-		return Floor{Why: "the rates of the links are not known"}
+		only = "NCCL takes one host for several nodes, and what the network adds between them is not modelled"
+	case cut.Or(0) <= 0:
+		only = "the network between the hosts is not known"
+	}
+	if only != "" {
+		cut = p.OwnLinks
+		f.Basis = "the bytes that must enter a GPU over the rate of its own links, without any latency; " + only
+	}
+	if !cut.Known() {
+		return Floor{Basis: "none: the rates of the links are not known"}
 	}
 	n := float64(r.Ranks)
-	cut := p.Broadcast
 	partly := probe.Some(cut.Or(0) * n / (n - 1)) // a GPU has its own part
-	f := Floor{}
-	f.gbs[allReduce], f.gbs[allGather] = cut, partly
-	if whole := gpus == p.GPUs; whole {
-		f.gbs[allGather] = p.AllGather
-		if _, reducesInSwitch := r.Graph(search.NVLS); !reducesInSwitch {
+	for i := range f.gbs {
+		f.gbs[i] = cut
+	}
+	for _, i := range []int{allGather, reduceScatter, allToAll} {
+		f.gbs[i] = partly
+	}
+	if whole := gpus == p.GPUs; whole && only == "" {
+		f.gbs[allGather], f.gbs[reduceScatter] = p.AllGather, p.AllGather
+		if _, inSwitch := r.Graph(search.NVLS); !inSwitch {
 			f.gbs[allReduce] = p.AllReduce
 		}
 	}
-	f.gbs[reduceScatter] = f.gbs[allGather]
-	f.gbs[broadcast], f.gbs[reduce], f.gbs[sendRecv] = cut, cut, cut
-	f.gbs[allToAll] = partly
 	return f
 }
 

@@ -141,7 +141,7 @@ func up(a, unit int64) int64 { return ceil(a, unit) * unit }
 // traffic, as many to each channel as its share.
 func (m *Model) cells(coll, algo, proto, channels int, bytes int64) int {
 	c := &m.comm
-	least := at(c.Version, minTraffic)
+	least := m.leastBytes
 	perByte := int64(1)
 	switch coll {
 	case allReduce:

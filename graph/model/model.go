@@ -25,14 +25,18 @@ type Model struct {
 	algos  permits
 	protos permits
 	tuning []Tuning
-	table  [nCollectives][nAlgorithms][nProtocols]entry
+	usable [nCollectives][]candidate
 	// threads and thresholds of the kernels.
 	maxThreads [nAlgorithms][nProtocols]int
 	thresholds [nAlgorithms][nProtocols]int64
+	leastBytes int64 // of traffic per channel
 }
 
-// entry is what the choice needs of a Tuning; gbs is 0 where it is not used.
-type entry struct{ gbs, us float64 }
+// candidate is what the choice needs of a Tuning that NCCL uses.
+type candidate struct {
+	algo, proto int
+	gbs, us     float64
+}
 
 // New makes the model of a communicator. An error tells that NCCL would not start
 // with the settings.
@@ -49,6 +53,7 @@ func New(c Comm, s Settings) (*Model, error) {
 		return nil, err
 	}
 	m.setThreads()
+	m.leastBytes = at(c.Version, minTraffic)
 	if c.Ranks == 1 {
 		return m, nil // it has nobody to talk to
 	}
@@ -67,32 +72,38 @@ func (m *Model) Comm() Comm { return m.comm }
 
 // fill computes a collective's part of the table.
 func (m *Model) fill(coll int) {
-	first, usable := len(m.tuning), false
+	var rows []Tuning
 	for algo := range nAlgorithms {
 		for proto := range nProtocols {
-			if !m.comm.modelled(coll, algo, proto) {
-				continue
+			if m.comm.modelled(coll, algo, proto) {
+				t := m.entry(coll, algo, proto)
+				if t.Disabled = m.off(coll, algo, proto); t.Disabled != "" {
+					t.BWGBs = 0
+				}
+				rows = append(rows, t)
 			}
-			t := Tuning{Collective: collectiveNames[coll], Algo: algorithmNames[algo], Proto: protocolNames[proto]}
-			if !m.skipped(algo) {
-				lat := m.latency(coll, algo, proto)
-				t.LatencyUS, t.LatencyTerms = tidy(lat.value), lat.terms
-			}
-			if m.comm.graph(algo).Channels > 0 {
-				bw := m.bandwidth(coll, algo, proto)
-				t.BWGBs, t.BWTerms = tidy(bw.value), bw.terms
-			}
-			m.tuning = append(m.tuning, t)
-			m.table[coll][algo][proto] = entry{t.BWGBs, t.LatencyUS}
-			if why := m.off(coll, algo, proto); why != "" {
-				m.disable(coll, algo, proto, why)
-			}
-			usable = usable || m.table[coll][algo][proto].gbs > 0
 		}
 	}
-	if !usable {
-		m.fallBack(coll, m.tuning[first:])
+	m.usable[coll] = candidates(rows)
+	if len(m.usable[coll]) == 0 {
+		m.fallBack(coll, rows)
+		m.usable[coll] = candidates(rows)
 	}
+	m.tuning = append(m.tuning, rows...)
+}
+
+// entry computes one entry, not asking whether NCCL uses it.
+func (m *Model) entry(coll, algo, proto int) Tuning {
+	t := Tuning{Collective: collectiveNames[coll], Algo: algorithmNames[algo], Proto: protocolNames[proto]}
+	if !m.skipped(algo) {
+		lat := m.latency(coll, algo, proto)
+		t.LatencyUS, t.LatencyTerms = tidy(lat.value), lat.terms
+	}
+	if m.comm.graph(algo).Channels > 0 {
+		bw := m.bandwidth(coll, algo, proto)
+		t.BWGBs, t.BWTerms = tidy(bw.value), bw.terms
+	}
+	return t
 }
 
 // skipped: NCCL leaves the entries of an algorithm empty.
@@ -106,12 +117,6 @@ func (m *Model) skipped(algo int) bool {
 	return false
 }
 
-func (m *Model) disable(coll, algo, proto int, why string) {
-	t := &m.tuning[len(m.tuning)-1]
-	t.BWGBs, t.Disabled = 0, why
-	m.table[coll][algo][proto].gbs = 0
-}
-
 // fallBack lets Ring in where nothing else is left, as NCCL 2.19 to 2.23 does; since
 // 2.22 with the protocols that are not ruled out (tuning.cc).
 func (m *Model) fallBack(coll int, rows []Tuning) {
@@ -119,16 +124,20 @@ func (m *Model) fallBack(coll int, rows []Tuning) {
 	if v.AtLeast(24, 0) || !v.AtLeast(19, 0) {
 		return
 	}
-	for i := range rows {
-		t := &rows[i]
-		if t.Algo != Ring {
-			continue
-		}
+	for i, t := range rows {
 		proto := slices.Index(protocolNames[:], t.Proto)
-		if v.AtLeast(22, 0) && (!m.protos.permits(coll, t.Proto) || m.ll128Off(coll, ring, proto) != "") {
-			continue
+		ruledOut := v.AtLeast(22, 0) && (!m.protos.permits(coll, t.Proto) || m.ll128Off(coll, ring, proto) != "")
+		if t.Algo == Ring && !ruledOut {
+			rows[i] = m.entry(coll, ring, proto)
 		}
-		t.BWGBs, t.Disabled = tidy(m.bandwidth(coll, ring, proto).value), ""
-		m.table[coll][ring][proto].gbs = t.BWGBs
 	}
+}
+
+func candidates(rows []Tuning) (out []candidate) {
+	for _, t := range rows {
+		if t.BWGBs > 0 {
+			out = append(out, candidate{slices.Index(algorithmNames[:], t.Algo), slices.Index(protocolNames[:], t.Proto), t.BWGBs, t.LatencyUS})
+		}
+	}
+	return out
 }

@@ -281,6 +281,9 @@ func TestEstimate(t *testing.T) {
 	if low := e.LowUS.Or(0); math.Abs(low-float64(1<<30)/450e3) > 1e-5 || low > e.NCCLTimeUS.Or(0) {
 		t.Errorf("at least %g us", low)
 	}
+	if n := testing.AllocsPerRun(100, func() { m.Estimate(AllReduce, 1<<20, f) }); n != 0 {
+		t.Errorf("an estimate allocates %g times", n)
+	}
 	if e := m.Estimate(AllToAll, 1<<20, f); e.Choice.Known() || e.Why != noModel || e.LowUS.Known() {
 		t.Errorf("%+v", e)
 	}

@@ -18,8 +18,8 @@ import (
 // What NCCL's own code decided for topologies without GPUs.
 const oracleDir = "../../../shared/oracle"
 
-// view reads a topology as NCCL sees it.
-func view(t testing.TB, file string, o graph.NCCLOptions) *graph.NCCLView {
+// topology reads one of the oracle's or the capture's.
+func topology(t testing.TB, file string) *graph.Topology {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -43,7 +43,13 @@ func view(t testing.TB, file string, o graph.NCCLOptions) *graph.NCCLView {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := top.NCCL(o)
+	return top
+}
+
+// view is a topology as NCCL sees it.
+func view(t testing.TB, file string, o graph.NCCLOptions) *graph.NCCLView {
+	t.Helper()
+	v, err := topology(t, file).NCCL(o)
 	if err != nil {
 		t.Fatal(err)
 	}

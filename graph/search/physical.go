@@ -30,6 +30,8 @@ type Physical struct {
 	// Broadcast, reduce likewise, and all-reduce wherever it is reduced: every byte of
 	// the result must enter every GPU.
 	Broadcast probe.Opt[float64] `json:"broadcast_gbs"`
+	// OwnLinks is what the links of a GPU carry in all, of the GPU that has least.
+	OwnLinks probe.Opt[float64] `json:"gpu_links_gbs"`
 	// Open lists links whose rate is not known; they are taken to carry anything.
 	Open []string `json:"open"`
 }
@@ -57,7 +59,7 @@ func ComputePhysical(t *graph.Topology, hosts int) Physical {
 		all += into[i]
 	}
 	all *= float64(max(1, hosts))
-	p.Broadcast = known(cut)
+	p.OwnLinks, p.Broadcast = known(f.own), known(cut)
 	p.AllReduce = known(min(cut, all/(2*(n-1))))
 	if f.reduces {
 		p.InSwitch = known(cut)
@@ -82,12 +84,13 @@ type flows struct {
 	nodes   int64
 	gpus    []int64
 	ends    []int64
+	own     float64 // least of what a GPU's links carry
 	reduces bool
 	open    []string
 }
 
 func newFlows(t *graph.Topology, more bool) *flows {
-	f := &flows{caps: map[[2]int64]float64{}, nodes: int64(len(t.Nodes)), open: []string{}}
+	f := &flows{caps: map[[2]int64]float64{}, nodes: int64(len(t.Nodes)), own: unbounded, open: []string{}}
 	for _, l := range t.Links {
 		if !more && (l.A.Kind == graph.KindHCA || l.A.Kind == graph.KindNet) {
 			continue // leads nowhere
@@ -102,6 +105,15 @@ func newFlows(t *graph.Topology, more bool) *flows {
 	for _, n := range t.Of(graph.KindGPU) {
 		if len(t.LinksOf(n)) > 0 {
 			f.gpus = append(f.gpus, n.ID())
+			own := 0.0
+			for _, l := range t.LinksOf(n) {
+				gbs, ok := rate(l)
+				if !ok {
+					gbs = unbounded
+				}
+				own += gbs
+			}
+			f.own = min(f.own, own)
 			f.reduces = f.reduces || n.GPU.CC.Or(0) >= 90 && slices.ContainsFunc(t.LinksOf(n), func(l *graph.Link) bool { return l.Other(n).Kind == graph.KindNVSwitch })
 		}
 	}

@@ -121,11 +121,7 @@ func printEstimates(out io.Writer, p *tune.Prediction) {
 What NCCL believes, by which it chooses, is not what a run will measure. Channels
 are those that carry data; algbw and busbw follow from the believed time, in GB/s.
 `)
-	if floor.Why != "" {
-		fmt.Fprintf(out, "No least time: %s.\n", floor.Why)
-	} else {
-		fmt.Fprintf(out, "At least: %s.\n", model.LowBound)
-	}
+	fmt.Fprintf(out, "At least: %s.\n", floor.Basis)
 }
 
 // size prints bytes in the words of nccl-tests, where they are even.
