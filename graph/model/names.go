@@ -112,11 +112,11 @@ type Check struct {
 // Checks lists the versions whose own figures the package's tests compare with.
 func Checks() []Check {
 	return []Check{
-		{"2.30.7", "the decisions of its own code for 14 topologies on 1 to 128 hosts, run without GPUs"},
+		{"2.30.7", "the decisions of its own code for 15 topologies on 1 to 128 hosts, run without GPUs"},
 		{"2.28.3", "the log of a run on 2 H200 in a virtual machine"},
-		{"2.27.7", "the decisions of its own code for 14 topologies on 1 to 16 hosts, run without GPUs; NVLS off"},
-		{"2.23.4", "the same for 13 topologies"},
-		{"2.21.5", "the same for 13 topologies"},
+		{"2.27.7", "the decisions of its own code for 15 topologies on 1 to 16 hosts, run without GPUs; NVLS off"},
+		{"2.23.4", "the same for 14 topologies"},
+		{"2.21.5", "the same for 14 topologies"},
 	}
 }
 
