@@ -161,6 +161,8 @@ func (s *state) info(r *record, b []byte) bool {
 		case starts(b, "Rank "):
 			s.note(t, NoteInit, b)
 			return true
+		case starts(b, "ReduceScatter |"): // fills its column: no blank before it
+			return s.tableRow(r, b)
 		}
 		return s.operation(r, b)
 	case 'S':
