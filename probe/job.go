@@ -159,6 +159,7 @@ type EnvSetting struct {
 	How     string   `json:"how"`
 	Dialect string   `json:"dialect,omitempty"` // of the file
 	Host    string   `json:"host,omitempty"`
+	PIDs    []int    `json:"pids,omitempty"` // processes that confirm it, as far as they are known
 	Origins []Origin `json:"origins,omitempty"`
 }
 
@@ -180,7 +181,7 @@ type Comm struct {
 	ID       string   `json:"id"` // 0x…; "" = not printed
 	Name     string   `json:"name,omitempty"`
 	NCCL     string   `json:"nccl_version,omitempty"`
-	Ranks    int      `json:"ranks"`
+	Ranks    int      `json:"ranks"` // 0 = not printed: what no line of a communicator claims
 	Nodes    Opt[int] `json:"nodes"` // as NCCL counts them
 	Channels Opt[int] `json:"channels"`
 	// Members are the ranks that the sources show, by rank; fewer than Ranks
@@ -329,6 +330,7 @@ type Event struct {
 	Host    string   `json:"host,omitempty"`
 	Rank    Opt[int] `json:"rank,omitzero"`
 	Comm    string   `json:"comm,omitempty"`
+	Site    string   `json:"site,omitempty"` // file:line of NCCL's source that printed a warning
 	Text    string   `json:"text"`
 	Count   int64    `json:"count,omitempty"` // 0 counts as 1
 	Origins []Origin `json:"origins,omitempty"`

@@ -246,8 +246,8 @@ func TestWarningsCounted(t *testing.T) {
 		t.Fatalf("%+v", invs)
 	}
 	want := []probe.Event{
-		{Kind: probe.EventWarning, Host: "n1", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
-		{Kind: probe.EventWarning, Host: "n3", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
+		{Kind: probe.EventWarning, Host: "n1", Site: "misc/socket.cc:58", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
+		{Kind: probe.EventWarning, Host: "n3", Site: "misc/socket.cc:58", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
 	}
 	if d := cmp.Diff(want, invs[2].Events, cmp.AllowUnexported(probe.Opt[int]{})); d != "" {
 		t.Error(d)
@@ -415,4 +415,45 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What no communicator line claims still says which rank is where.
+func TestLooseJob(t *testing.T) {
+	l := read(t, strings.Join([]string{
+		"n1:10:11 [0] NCCL INFO NET : Using interface lo:127.0.0.1<0>",
+		"n1:10:11 [0] NCCL INFO NCCL_NTHREADS set by environment to 256.",
+		"n1:12:12 [1] NCCL INFO NCCL_NTHREADS set by environment to 256.",
+		"n1:10:11 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+		"n1:10:11 [0] NCCL INFO KV Convert to int : could not find value of '' in dictionary, falling back to 60",
+		"n1:10:11 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [receive] via NET/Socket/0",
+		"n2:20:21 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [send] via NET/Socket/0",
+		"n3:30:31 [0] NCCL INFO Channel 00 : 2[1000] -> 3[2000] via P2P/IPC",
+		"n4:40:41 [0] NCCL INFO Channel 00 : 2[1000] -> 3[2000] via P2P/IPC",
+	}, "\n"))
+	invs := l.Inventories()
+	job := invs[len(invs)-1].Job
+	if len(job.Comms) != 1 || job.Comms[0].ID != "" || job.Comms[0].Ranks != 0 || len(job.Comms[0].Conns) != 3 {
+		t.Fatalf("%+v", job.Comms)
+	}
+	var got []string
+	for _, m := range job.Comms[0].Members { // two processes claim rank 2
+		got = append(got, fmt.Sprint(m.Rank, m.Host, m.PID.Or(0)))
+	}
+	if want := []string{"0 n1 10", "1 n2 20"}; !slices.Equal(got, want) {
+		t.Errorf("ranks %q, want %q", got, want)
+	}
+	if len(job.Env) != 1 || !slices.Equal(job.Env[0].PIDs, []int{10, 12}) {
+		t.Errorf("settings %+v", job.Env)
+	}
+	if len(job.Interfaces) != 1 || job.Interfaces[0].Use != probe.UseSocket || job.Interfaces[0].Addr != "127.0.0.1" {
+		t.Errorf("interfaces %+v", job.Interfaces)
+	}
+	if len(job.Events) != 2 || job.Events[0].Class != NoteNetwork || job.Events[1].Class != NoteTopology {
+		t.Errorf("notes %+v", job.Events)
+	}
+	for _, inv := range invs {
+		if err := inv.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
 }
