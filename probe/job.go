@@ -19,6 +19,7 @@ type Job struct {
 	GDRPairs   []GDRPair    `json:"gdr_pairs,omitempty"`
 	Fabrics    []FabricSeen `json:"fabrics,omitempty"`
 	Systems    []SystemTree `json:"systems,omitempty"`
+	Products   []GPUProduct  `json:"gpu_products,omitempty"`
 	Env        []EnvSetting `json:"env,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
@@ -141,6 +142,14 @@ type SystemPath struct {
 	Hops  int     `json:"hops"`
 	GBs   float64 `json:"gbs"`
 	Class string  `json:"class"` // LOC, NVL, PIX, …
+}
+
+// GPUProduct is a model of GPU that a job used on a host. Which of the host's GPUs
+// it is, the output need not say.
+type GPUProduct struct {
+	Name    string   `json:"name"`
+	Host    string   `json:"host,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
 }
 
 // How a setting came to be.
@@ -355,7 +364,7 @@ type Sample struct {
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.
@@ -397,6 +406,7 @@ func (j *Job) AddJob(o *Job) {
 	j.GDRPairs = append(j.GDRPairs, o.GDRPairs...)
 	j.Fabrics = append(j.Fabrics, o.Fabrics...)
 	j.Systems = append(j.Systems, o.Systems...)
+	j.Products = append(j.Products, o.Products...)
 	j.Env = append(j.Env, o.Env...)
 	j.Choices = append(j.Choices, o.Choices...)
 	j.Events = append(j.Events, o.Events...)

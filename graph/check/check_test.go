@@ -75,7 +75,7 @@ func TestCatalogue(t *testing.T) {
 	seen := map[string]bool{}
 	planned := []string{"pcie-uneven"}
 	for _, r := range All() {
-		if r.ID == "" || r.Title == "" || len(r.Doc) < 100 || r.Run == nil {
+		if r.ID == "" || r.Title == "" || len(r.Doc) < 100 || r.Run == nil && r.Across == nil {
 			t.Errorf("%q: id, title, doc or run is missing", r.ID)
 		}
 		if seen[r.ID] {
@@ -359,6 +359,9 @@ func TestNCCLBefore(t *testing.T) {
 		if got := ncclBefore(v, 2, 12); got != want {
 			t.Errorf("%q: %v", v, got)
 		}
+	}
+	if !ncclBefore("2.25.0", 2, 25, 1) || ncclBefore("2.25.1", 2, 25, 1) || ncclBefore("2.26", 2, 25, 1) {
+		t.Error("the patch level is not compared")
 	}
 }
 

@@ -240,7 +240,7 @@ func (l *Log) member(m Member) probe.Member {
 
 func address(busID probe.Opt[uint64]) probe.Opt[probe.BDF] {
 	if id, ok := busID.Get(); ok {
-		if a, ok := BDF(id); ok {
+		if a, ok := probe.BDFOfBusID(id); ok {
 			return probe.Some(a)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -317,17 +318,6 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-func TestBDF(t *testing.T) {
-	for id, want := range map[uint64]string{0x60: "0000:00:06.0", 0x1b000: "0000:1b:00.0", 0x1901000: "0019:01:00.0", 0xd1001: "0000:d1:00.1"} {
-		if a, ok := BDF(id); !ok || a.String() != want {
-			t.Errorf("%x: %v %v", id, a, ok)
-		}
-	}
-	if _, ok := BDF(0x1b00f); ok {
-		t.Error("function 15 taken for an address")
-	}
-}
-
 func TestLongLines(t *testing.T) {
 	long := env + "Using network " + strings.Repeat("x", 3*probe.MaxLine) + "\n"
 	l := read(t, env+"Using network IB\n"+long+long+env+"Using network Socket\n")
@@ -437,7 +427,7 @@ func TestLooseJob(t *testing.T) {
 	}
 	var got []string
 	for _, m := range job.Comms[0].Members { // two processes claim rank 2
-		got = append(got, fmt.Sprint(m.Rank, m.Host, m.PID.Or(0)))
+		got = append(got, fmt.Sprintf("%d %s %d", m.Rank, m.Host, m.PID.Or(0)))
 	}
 	if want := []string{"0 n1 10", "1 n2 20"}; !slices.Equal(got, want) {
 		t.Errorf("ranks %q, want %q", got, want)
