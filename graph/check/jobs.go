@@ -204,7 +204,7 @@ func (a *Across) pairClass(x, y *probe.Member) (graph.PathClass, []Evidence) {
 		for _, p := range t.Paths {
 			f, ok1 := treeAddr(p.From)
 			g, ok2 := treeAddr(p.To)
-			if !ok1 || !ok2 || f != from || g != to || !strings.HasPrefix(p.From, "GPU/") || !strings.HasPrefix(p.To, "GPU/") {
+			if !ok1 || !ok2 || (f != from || g != to) && (f != to || g != from) || !strings.HasPrefix(p.From, "GPU/") || !strings.HasPrefix(p.To, "GPU/") {
 				continue
 			}
 			for _, c := range graph.PathClasses() {
