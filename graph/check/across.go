@@ -18,7 +18,8 @@ type Across struct {
 	Job   *probe.Job
 	Hosts []*graph.Topology // by name
 
-	several bool // sources or jobs name more than one host
+	several bool       // sources or jobs name more than one host
+	judged  []*message // what each of Job.Events is; nil = nothing that a rule reads
 }
 
 // reporter takes in what a rule has to say.
@@ -119,9 +120,14 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 
 // runAcross runs the rules about jobs and about hosts together.
 func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Result) {
-	several := severalHosts(job, hosts)
+	world := Across{Job: job, Hosts: hosts, several: severalHosts(job, hosts), judged: make([]*message, len(job.Events))}
+	for i, e := range job.Events {
+		world.judged[i] = messageOf(e)
+	}
 	run := func(r *Rule) {
-		r.Across(&Across{reporter: reporter{r, out}, Job: job, Hosts: hosts, several: several})
+		a := world
+		a.reporter = reporter{r, out}
+		r.Across(&a)
 	}
 	run(&Rule{ID: InventoryGaps, Across: unjudgedEvents})
 	for i := range rules {

@@ -86,7 +86,7 @@ func runEnvDisablesTransport(a *Across) {
 			continue
 		}
 		severity := Warning
-		if s.fault != "" && a.has(s.fault) {
+		if s.fault != "" && len(a.saidOf(s.fault)) > 0 {
 			severity = Info
 		}
 		a.Report(Finding{
@@ -97,14 +97,6 @@ func runEnvDisablesTransport(a *Across) {
 			Fix:      "user: find what exports " + s.name + " (job script, framework, image, /etc/nccl.conf), delete it, and test; it costs " + s.lost,
 		})
 	}
-}
-
-// has reports a message of the job that a rule judges.
-func (a *Across) has(rule string) bool {
-	return slices.ContainsFunc(a.Job.Events, func(e probe.Event) bool {
-		m := messageOf(e)
-		return m != nil && m.rule == rule && !m.echo
-	})
 }
 
 func nvlinkPath(a *Across, host string) ([]Evidence, bool) {

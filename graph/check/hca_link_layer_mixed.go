@@ -23,8 +23,8 @@ Silent where NCCL_IB_HCA leaves one kind: the list shows what is left.`,
 
 func runHCALinkLayerMixed(a *Across) {
 	severity := Warning
-	for _, e := range a.Job.Events {
-		if m := messageOf(e); m != nil && m.rule == logQPFailed.ID && qpFailures[0].text.MatchString(e.Text) {
+	for _, e := range a.saidOf(logQPFailed.ID) {
+		if qpFailures[0].text.MatchString(e.Text) {
 			severity = Critical
 		}
 	}

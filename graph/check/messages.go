@@ -60,11 +60,13 @@ func messageOf(e probe.Event) *message {
 }
 
 // said returns the events that the rule judges, without echoes.
-func (a *Across) said() []probe.Event {
+func (a *Across) said() []probe.Event { return a.saidOf(a.rule.ID) }
+
+func (a *Across) saidOf(rule string) []probe.Event {
 	var out []probe.Event
-	for _, e := range a.Job.Events {
-		if m := messageOf(e); m != nil && m.rule == a.rule.ID && !m.echo {
-			out = append(out, e)
+	for i, m := range a.judged {
+		if m != nil && m.rule == rule && !m.echo {
+			out = append(out, a.Job.Events[i])
 		}
 	}
 	return out
@@ -74,8 +76,8 @@ func (a *Across) said() []probe.Event {
 // silence about them is no verdict.
 func unjudgedEvents(a *Across) {
 	var subjects []string
-	for _, e := range a.Job.Events {
-		if e.Kind == probe.EventNote || messageOf(e) != nil {
+	for i, e := range a.Job.Events {
+		if e.Kind == probe.EventNote || a.judged[i] != nil {
 			continue
 		}
 		s := HostKey(e.Host)

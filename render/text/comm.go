@@ -30,7 +30,7 @@ func communicator(w io.Writer, j *probe.Job, c *probe.Comm, s Style) {
 	fmt.Fprintf(w, "%s: %s\n", head, strings.Join(facts, ", "))
 	hostLines(w, c, hosts)
 	if m := MissingRanks(c); len(m) > 0 {
-		fmt.Fprintf(w, "  not in the log: rank %s\n", ranges(m))
+		fmt.Fprintf(w, "  not in the log: %s\n", rankList(m))
 	}
 	initLines(w, c)
 	graphLines(w, c, s)
@@ -109,11 +109,7 @@ func hostLines(w io.Writer, c *probe.Comm, hosts []string) {
 		if label == "" {
 			label = "(host not printed)"
 		}
-		word := "rank"
-		if len(ranks) > 1 {
-			word = "ranks"
-		}
-		fmt.Fprintf(w, "  %s: %s %s%s\n", label, word, ranges(ranks), gpuList(c, h))
+		fmt.Fprintf(w, "  %s: %s%s\n", label, rankList(ranks), gpuList(c, h))
 	}
 }
 
@@ -164,10 +160,10 @@ func initLines(w io.Writer, c *probe.Comm) {
 		return
 	}
 	if len(open) > 0 {
-		fmt.Fprintf(w, "  initialisation not completed on rank %s\n", ranges(open))
+		fmt.Fprintf(w, "  initialisation not completed on %s\n", rankList(open))
 	}
 	if len(aborted) > 0 {
-		fmt.Fprintf(w, "  aborted on rank %s\n", ranges(aborted))
+		fmt.Fprintf(w, "  aborted on %s\n", rankList(aborted))
 	}
 	if slowest == nil {
 		return
@@ -320,7 +316,10 @@ func treeText(c *probe.Comm, channel int) string {
 	}
 	text := draw(root, 0)
 	if len(seen) > 32 {
-		return fmt.Sprintf("root %d, %d ranks, depth %d", root, len(seen), depth)
+		text = fmt.Sprintf("root %d, %d ranks, depth %d", root, len(seen), depth)
+	}
+	if len(seen) < c.Ranks {
+		text += fmt.Sprintf(", the other %d ranks not joined by lines in the log", c.Ranks-len(seen))
 	}
 	return text
 }
@@ -343,6 +342,8 @@ func tuningLines(w io.Writer, c *probe.Comm) {
 		io.WriteString(w, "  "+line)
 	}
 }
+
+func rankList(ranks []int) string { return pluralWord(len(ranks), "rank") + " " + ranges(ranks) }
 
 func pluralWord(n int, word string) string {
 	if n == 1 {

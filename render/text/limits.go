@@ -36,11 +36,11 @@ func Limits(j *probe.Job, c *probe.Comm) []string {
 	return out
 }
 
-// silentPair reports a matrix with an empty cell off its diagonal.
+// silentPair reports a matrix that is printed and has an empty cell off its diagonal.
 func silentPair(c *probe.Comm) bool {
 	_, cells := transportsOf(c)
-	n := len(ranksIn(c, cells))
-	return len(cells) < n*(n-1)
+	n, hosts := len(ranksIn(c, cells)), len(commHosts(c))
+	return len(cells) < n*(n-1) && (n <= mostRows || hosts > 1 && hosts <= mostRows)
 }
 
 // versionBefore compares NCCL versions.

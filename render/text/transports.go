@@ -13,10 +13,10 @@ import (
 // Transport is a way that connections of a communicator take.
 type Transport struct {
 	Name    string `json:"transport"`
-	Pairs   int    `json:"pairs"`           // from one rank to another
-	Within  int    `json:"pairs_in_host"`   // of these, between ranks of one host
-	Between int    `json:"pairs_of_hosts"`  // between ranks of different hosts; the rest is not known
-	Proxied int    `json:"pairs_by_others"` // through another rank's GPU or NIC
+	Pairs   int    `json:"pairs"`               // from one rank to another
+	Within  int    `json:"pairs_in_host"`       // of these, between ranks of one host
+	Between int    `json:"pairs_between_hosts"` // between ranks of different hosts; the rest is not known
+	Proxied int    `json:"pairs_by_others"`     // through another rank's GPU or NIC
 	letter  byte
 }
 
