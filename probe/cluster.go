@@ -72,7 +72,8 @@ func Join(parts []Part) (*Cluster, error) {
 			return nil, err
 		}
 		if several && inv.Host.Name == "" {
-			inv.Host.Name = g.stem()
+			inv.Host.Name = g.stem(func(name string) bool { return groups.byName[name] != nil })
+			groups.byName[inv.Host.Name] = g
 			inv.Host.Origins = append(inv.Host.Origins, Origin{Source: SourceInferred, Where: "file name " + g.parts[0].File, Fields: []string{"name"}})
 		}
 		c.Hosts = append(c.Hosts, inv)
@@ -252,15 +253,23 @@ func hasUUID(inv *Inventory) bool {
 	return slices.ContainsFunc(inv.GPUs, func(g GPU) bool { return g.UUID != "" })
 }
 
-// stem is the file's or folder's name, for a host that no source names.
-func (g *hostGroup) stem() string {
+// stem makes a name of the file's or folder's, for a host that no source names.
+// Where it is taken, the folder above comes before it, and last a number.
+func (g *hostGroup) stem(taken func(string) bool) string {
 	p := g.parts[0]
+	file := p.File
 	if len(g.parts) > 1 && p.Folder != "" && p.Folder != "." {
-		return path.Base(p.Folder)
+		file = p.Folder
 	}
-	base := path.Base(p.File)
-	if i := strings.IndexByte(base, '.'); i > 0 {
-		base = base[:i]
+	name := path.Base(file)
+	if i := strings.IndexByte(name, '.'); i > 0 {
+		name = name[:i]
 	}
-	return base
+	for dir := path.Dir(file); taken(name) && path.Base(dir) != "." && path.Base(dir) != "/"; dir = path.Dir(dir) {
+		name = path.Base(dir) + "-" + name
+	}
+	for base, n := name, 2; taken(name); n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return name
 }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -116,20 +117,46 @@ func (g *grouping) byFolder(parts []Part) {
 		}
 		in[p.Folder] = append(in[p.Folder], p)
 	}
+	slices.Sort(folders) // a folder before those in it
 	for _, f := range folders {
+		if h := g.above(f, folders); h != nil {
+			for _, p := range in[f] {
+				g.put(p, h)
+			}
+			continue
+		}
 		g.folder(f, in[f])
 	}
 }
 
-func (g *grouping) folder(folder string, parts []Part) {
-	// The hosts that other files of the folder name; for what was named one by
-	// one, all hosts.
-	var named []*hostGroup
+// above returns the host of the files that lie beside a folder, where the folder
+// names no host itself, those files are of one, and no other such folder lies
+// beside it: a host's output with its recorded root in a folder of its own.
+func (g *grouping) above(folder string, folders []string) *hostGroup {
+	parent := path.Dir(folder)
+	if folder == "" || len(g.named(folder)) > 0 || slices.ContainsFunc(folders, func(f string) bool { return f != folder && f != "" && path.Dir(f) == parent }) {
+		return nil
+	}
+	if beside := g.named(parent); len(beside) == 1 {
+		return beside[0]
+	}
+	return nil
+}
+
+// named returns the hosts that a folder's own files name; for what was named one
+// by one, all hosts.
+func (g *grouping) named(folder string) []*hostGroup {
+	var out []*hostGroup
 	for _, h := range g.hosts {
 		if folder == "" || slices.ContainsFunc(h.parts, func(p Part) bool { return p.Folder == folder }) {
-			named = append(named, h)
+			out = append(out, h)
 		}
 	}
+	return out
+}
+
+func (g *grouping) folder(folder string, parts []Part) {
+	named := g.named(folder)
 	if len(named) > 1 {
 		// What the addresses do not tell apart makes a host of its own.
 		parts = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool {

@@ -12,7 +12,7 @@ import (
 // driver knows its GPUs best, the kernel the bus; text that passed through a
 // terminal comes after both, and a topology file, which may have been written
 // by hand, last. What was inferred yields to anything read.
-var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceInferred}
+var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceNCCLEnv, SourceInferred}
 
 // trustOf ranks an inventory by the source of its facts; an inventory that was
 // merged before (or is of no known source) ranks first, since its own facts
@@ -158,6 +158,7 @@ func (m *merger) gpus(src []GPU) {
 	}
 	for _, s := range src {
 		i := slices.IndexFunc(m.out.GPUs, func(d GPU) bool { return sameGPU(d, s) })
+		m.ownIndex(&s, i)
 		if i < 0 {
 			m.out.GPUs = append(m.out.GPUs, s)
 			continue
@@ -167,6 +168,29 @@ func (m *merger) gpus(src []GPU) {
 			subject = "gpu:" + a.String()
 		}
 		m.object(subject, &m.out.GPUs[i], &s)
+	}
+}
+
+// ownIndex takes from a GPU the index that a more trusted source gave to another
+// board, as a process does that orders its devices in its own way. at is the GPU
+// that it is, -1 for a new one.
+func (m *merger) ownIndex(s *GPU, at int) {
+	if !s.Index.Known() || !s.Addr.Known() && s.UUID == "" {
+		return
+	}
+	for i, d := range m.out.GPUs {
+		if d.Index != s.Index || i == at {
+			continue
+		}
+		subject := "gpu:" + s.UUID
+		if a, ok := s.Addr.Get(); ok {
+			subject = "gpu:" + a.String()
+		}
+		m.out.Conflicts = append(m.out.Conflicts, Conflict{Subject: subject, Field: "index", Values: []ConflictValue{
+			{"another GPU has index " + d.Index.String(), OriginOf(d.Origins, "index")}, {s.Index.String(), OriginOf(s.Origins, "index")},
+		}})
+		s.Index = Opt[int]{}
+		return
 	}
 }
 
@@ -219,6 +243,14 @@ func (m *merger) object(subject string, dst, src any) {
 			df.Set(reflect.ValueOf(link))
 			continue
 		}
+		if df.Kind() == reflect.Pointer && !df.IsNil() && !sf.IsNil() {
+			// Of an object that both know, each of its facts.
+			part := reflect.New(df.Type().Elem())
+			part.Elem().Set(df.Elem())
+			m.fields(subject, name+".", part.Elem(), sf.Elem(), before, *srcOrigins, &taken)
+			df.Set(part)
+			continue
+		}
 		m.fact(subject, name, df, sf, before, *srcOrigins, &taken)
 	}
 	if len(taken) == 0 {
@@ -229,6 +261,13 @@ func (m *merger) object(subject string, dst, src any) {
 			o.Fields = taken
 		}
 		*dstOrigins = append(slices.Clip(*dstOrigins), o)
+	}
+}
+
+// fields merges the facts of a part of an object, which has no origins of its own.
+func (m *merger) fields(subject, prefix string, dst, src reflect.Value, dstOrigins, srcOrigins []Origin, taken *[]string) {
+	for i := range dst.NumField() {
+		m.fact(subject, prefix+jsonName(dst.Type().Field(i)), dst.Field(i), src.Field(i), dstOrigins, srcOrigins, taken)
 	}
 }
 

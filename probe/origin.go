@@ -44,6 +44,10 @@ const (
 	SourceKernLog     = "kernlog"
 	SourceNCCLTests   = "nccltests"
 	SourceNVBandwidth = "nvbandwidth"
+	SourceNCCLEnv     = "ncclenv"
+	SourceInspector   = "inspector"
+	SourceNCCLRAS     = "ncclras"
+	SourceFlightRec   = "flightrec"
 	SourceInferred    = "inferred"
 )
 

@@ -99,7 +99,7 @@ func TestLL128IsLeftOutOnlyWhereItCorrupts(t *testing.T) {
 func TestCapturePrediction(t *testing.T) {
 	an := analyse(t, "example:2xh200-vm", nil)
 	d := an.Model()
-	if d.Unknown != "" || len(d.Graphs) != 1 || d.Graphs[0].Channels != 12 || d.Graphs[0].BWIntra != 30 || d.Channels != probe.Some(24) {
+	if d.Unknown != "" || len(d.Graphs) != 3 || d.Graphs[0].Channels != 12 || d.Graphs[0].BWIntra != 30 || d.Channels != probe.Some(24) {
 		t.Fatalf("%+v", d)
 	}
 	for _, x := range d.Tuning {

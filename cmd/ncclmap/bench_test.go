@@ -1,11 +1,61 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+
+	"github.com/ncclmap/ncclmap/probe/open"
 )
+
+// peakKiB is the most memory that a process held; 0 where the system does not
+// say.
+func peakKiB(p *os.ProcessState) int64 {
+	if u, ok := p.SysUsage().(*syscall.Rusage); ok {
+		return u.Maxrss
+	}
+	return 0
+}
+
+// A cluster of 1,250 hosts with 8 GPUs each: read, joined, every host checked
+// and compared with the others.
+func BenchmarkCluster(b *testing.B) {
+	dir := b.TempDir()
+	inv, err := open.ReadHost("example:h100x8")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for h := range 1250 {
+		one := *inv
+		one.Host.Name = fmt.Sprintf("gx%04d", h)
+		one.GPUs = slices.Clone(inv.GPUs)
+		for g := range one.GPUs {
+			one.GPUs[g].UUID = fmt.Sprintf("GPU-%08x-0000-0000-0000-%012x", h, g)
+		}
+		f, err := os.Create(filepath.Join(dir, one.Host.Name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := errors.Join(one.Encode(f), f.Close()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	exe := filepath.Join(bin, "ncclmap")
+	var peak int64
+	for b.Loop() {
+		cmd := exec.Command(exe, "check", dir)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "no findings\n" {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		peak = max(peak, peakKiB(cmd.ProcessState))
+	}
+	b.ReportMetric(float64(peak)/1024, "peak-MiB")
+}
 
 // Whole processes, as a user feels them. lstopo, where it is installed, runs
 // beside them on an XML of its own: absolute times are noisy, so

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ncclmap/ncclmap/fixtures"
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
@@ -19,8 +20,8 @@ func (a *app) probeCmd() *cobra.Command {
 		Use:   "probe [SOURCE…]",
 		Short: "Look at this machine, or at what is named, and write the inventory",
 		Long: `Look at this machine, or at what is named, and write the inventory: every fact
-with its origin, what could not be read, and where sources disagree. The
-inventory is a source for every other command.`,
+with its origin, what could not be read, and where sources disagree; of several
+hosts a cluster of inventories. Both are sources for every other command.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if examples {
 				return a.listExamples()
@@ -29,26 +30,34 @@ inventory is a source for every other command.`,
 				return fmt.Errorf("probe -o %s: an inventory is JSON; ncclmap convert writes NCCL topology XML", file)
 			}
 			a.tellSources = true
-			inv, err := a.read(args)
+			c, err := a.readHosts(args)
 			if err != nil {
 				return err
+			}
+			encode, print := c.Encode, func() error { return text.Cluster(a.stdout, c) }
+			if inv, ok := c.Single(); ok {
+				encode, print = inv.Encode, func() error { return a.printHost(inv) }
 			}
 			if file != "" {
-				return a.writeTo(file, inv.Encode)
+				return a.writeTo(file, encode)
 			}
 			if a.format == "json" {
-				return inv.Encode(a.stdout)
+				return encode(a.stdout)
 			}
-			topo, err := graph.Build(inv)
-			if err != nil {
-				return err
-			}
-			return text.Inventory(a.stdout, topo, nil)
+			return print()
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write the inventory (JSON) to `FILE`; - is stdout")
 	cmd.Flags().BoolVar(&examples, "examples", false, "list the machines that ship in the program")
 	return cmd
+}
+
+func (a *app) printHost(inv *probe.Inventory) error {
+	topo, err := graph.Build(inv)
+	if err != nil {
+		return err
+	}
+	return text.Inventory(a.stdout, topo, nil)
 }
 
 func (a *app) listExamples() error {
@@ -93,16 +102,16 @@ in the file, while NCCL 2.30.7 and ncclmap model go by its current link.`,
 func (a *app) explainCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [NAME]",
-		Short: "Explain a rule or a path class; without NAME, list them",
+		Short: "Explain a rule, a path class or an NCCL variable; without NAME, list them",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			topics := text.Topics()
 			if len(args) > 0 {
 				t, ok := text.Topic(topics, args[0])
 				if !ok {
-					return fmt.Errorf("explain %q: no rule or path class of that name; ncclmap explain lists them", args[0])
+					return unknownTopic(args[0])
 				}
-				topics = topics[t : t+1]
+				topics = []text.Explanation{t}
 			}
 			switch {
 			case a.format == "json":
@@ -110,9 +119,16 @@ func (a *app) explainCmd() *cobra.Command {
 			case len(args) > 0:
 				return text.Explain(a.stdout, topics[0])
 			}
-			return text.Names(a.stdout, topics)
+			return text.Names(a.stdout, topics, a.verbose)
 		},
 	}
+}
+
+func unknownTopic(name string) error {
+	if near, ok := text.Nearest(name); ok {
+		return fmt.Errorf("explain %q: no NCCL reads it; the nearest name is %s", name, near)
+	}
+	return fmt.Errorf("explain %q: no rule, path class or variable of that name; ncclmap explain lists them", name)
 }
 
 type explainDoc struct {

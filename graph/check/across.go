@@ -130,9 +130,20 @@ func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Resul
 		r.Across(&a)
 	}
 	run(&Rule{ID: InventoryGaps, Across: unjudgedEvents})
+	unjudgedSettings(job, reporter{&Rule{ID: InventoryGaps}, out})
 	for i := range rules {
 		if rules[i].Across != nil {
 			run(&rules[i])
+		}
+	}
+}
+
+// unjudgedSettings says that files hold settings which no rule reads yet: silence
+// about them is no verdict.
+func unjudgedSettings(job *probe.Job, r reporter) {
+	for _, e := range job.Env {
+		if e.How == probe.EnvFile {
+			r.Gap("settings in files are read but not judged by any rule of this version", "ncclmap explain tells of a variable", "env:"+e.Name)
 		}
 	}
 }

@@ -297,6 +297,17 @@ func covers(g, f Finding) bool {
 	})
 }
 
+// SplitSubject splits a subject into the host before it ("" = none) and the key.
+func SplitSubject(s string) (host, key string) {
+	if strings.HasPrefix(s, "host:") {
+		return "", s
+	}
+	if host = hostOf(s, ""); host != "" {
+		return host, s[len(host)+1:]
+	}
+	return "", s
+}
+
 // hostOf returns the host before a subject, or def where none stands there.
 func hostOf(subject, def string) string {
 	if h, ok := strings.CutPrefix(subject, "host:"); ok {
@@ -317,6 +328,9 @@ var kindNames = []struct{ prefix, one, many string }{
 	{"pci:", "PCI function", "PCI functions"},
 	{"numa:", "NUMA node", "NUMA nodes"},
 	{"host:", "host", "hosts"},
+	{"rank:", "rank", "ranks"},
+	{"file:", "file", "files"},
+	{"env:", "setting", "settings"},
 }
 
 // countKinds prints "8 GPUs, 2 HCAs".
@@ -326,10 +340,7 @@ func countKinds(subjects []string) string {
 	for _, k := range kindNames {
 		n := 0
 		for _, s := range subjects {
-			if host := hostOf(s, ""); host != "" {
-				s = strings.TrimPrefix(s, host+"/")
-			}
-			if strings.HasPrefix(s, k.prefix) {
+			if _, key := SplitSubject(s); strings.HasPrefix(key, k.prefix) {
 				n++
 			}
 		}

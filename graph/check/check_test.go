@@ -286,7 +286,7 @@ func TestGapsAreJoined(t *testing.T) {
 	if len(res.Gaps) != 2 {
 		t.Fatalf("%+v", res.Gaps)
 	}
-	if got, want := res.NotChecked(), "not checked: why (2 GPUs); other (1 port, 1 other)"; got != want {
+	if got, want := res.NotChecked(), "not checked: why (2 GPUs); other (1 port, 1 rank)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -145,7 +145,7 @@ func (a *Across) reportDifference(name string, values []valueRanks) {
 			continue // the rule, not the exception
 		}
 		for _, r := range v.ranks[:min(len(v.ranks), 16)] {
-			subjects = append(subjects, rankKey(r))
+			subjects = append(subjects, fmt.Sprintf("rank:%d", r))
 		}
 	}
 	a.Report(Finding{

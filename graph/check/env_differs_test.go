@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestEnvDiffers(t *testing.T) {
-	testJob(t, "env-differs", []jobCase{
+	testLog(t, "env-differs", []logCase{
 		{name: "by rank of one host", log: lines(comm("a", 2, "COMPLETE"), []string{"a0 NCCL_IB_HCA set to mlx5_0", "a1 NCCL_IB_HCA set to mlx5_1"}), want: []string{"critical sure env:NCCL_IB_HCA rank:1"}, says: []string{"mlx5_0 on rank 0, mlx5_1 on rank 1"}},
 		{name: "must match", log: lines(comm("abc", 1, "COMPLETE"), []string{"a0 NCCL_ALGO set by environment to Ring", "b0 NCCL_ALGO set by environment to Tree", "c0 NCCL_ALGO set by environment to Ring"}),
 			want: []string{"critical sure env:NCCL_ALGO rank:1"}, says: []string{"Ring on rank 0, 2, Tree on rank 1"}},

@@ -6,7 +6,7 @@ import (
 )
 
 func TestEnvDisablesTransport(t *testing.T) {
-	testJob(t, "env-disables-transport", []jobCase{
+	testLog(t, "env-disables-transport", []logCase{
 		{name: "P2P off with NVLink", log: lines(comm("a", 2, "COMPLETE"), switchTree(2, 240), []string{"a0 NCCL_P2P_DISABLE set by environment to 1."}), want: []string{"warning sure env:NCCL_P2P_DISABLE"}, says: []string{"NVS/0-0 at NVL[240.0]"}},
 		{name: "P2P off behind one switch", log: lines(comm("a", 2, "COMPLETE"), shmPair("PIX"), []string{"a0 NCCL_P2P_DISABLE set by environment to 1."}), want: []string{"warning sure env:NCCL_P2P_DISABLE"}},
 		{name: "P2P off across the host bridge", log: lines(comm("a", 2, "COMPLETE"), shmPair("PHB"), []string{"a0 NCCL_P2P_DISABLE set by environment to 1."})},

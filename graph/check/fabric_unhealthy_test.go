@@ -7,7 +7,7 @@ import (
 )
 
 func TestFabricUnhealthy(t *testing.T) {
-	testJob(t, "fabric-unhealthy", []jobCase{
+	testLog(t, "fabric-unhealthy", []logCase{
 		{name: "degraded bandwidth", log: []string{"a0 MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x7ffe state 3 healthMask 0xa9"}, want: []string{"critical sure gpu:0009:01:00.0"}, says: []string{"degraded bandwidth"}},
 		{name: "several, and a wrong configuration", log: []string{"a0 MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x7ffe state 3 healthMask 0x455"}, want: []string{"critical sure gpu:0009:01:00.0"},
 			says: []string{"degraded bandwidth, route recovery in progress, route unhealthy, access timeout recovery in progress, no partition"}},

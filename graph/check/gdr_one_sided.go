@@ -44,7 +44,7 @@ func runGDROneSided(a *Across) {
 			if k.Side == probe.SideReceive {
 				rank = k.To
 			}
-			place := rankKey(rank)
+			place := memberKey(c, rank)
 			if h := hostOfRank(c, rank); h != "" {
 				place = HostKey(h)
 			}

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestGDROneSided(t *testing.T) {
-	testJob(t, "gdr-one-sided", []jobCase{
+	testLog(t, "gdr-one-sided", []logCase{
 		{name: "one host without", log: lines(comm("ab", 1, "COMPLETE"), ibPair("/GDRDMA", "")), want: []string{"critical sure host:b"},
 			says: []string{"no connection at b carries GDRDMA", "modprobe nvidia-peermem on b", "rank 0 to 1 [receive] via NET/IB/0 without GDRDMA", "with GDRDMA"}},
 		{name: "hosts not named", log: []string{" Channel 00/0 : 9[1a000] -> 2[6b000] [send] via NET/IB/0/GDRDMA", "  9[1a000] -> 2[6b000] [receive] via NET/IB/1"}, want: []string{"critical sure rank:2"}},

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestHCALinkLayerMixed(t *testing.T) {
-	testJob(t, "hca-link-layer-mixed", []jobCase{
+	testLog(t, "hca-link-layer-mixed", []logCase{
 		{name: "one RoCE port among InfiniBand", log: []string{"a0 NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_2:1/RoCE [2]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>"}, want: []string{"warning sure hca:mlx5_2"}, says: []string{"NCCL_IB_HCA=^=mlx5_2"}},
 		{name: "a queue pair failed", log: []string{"a0 NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_2:1/RoCE [2]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>", "a0!ibvwrap.cc:1 Call to ibv_modify_qp failed with error Invalid argument"},
 			want: []string{"critical sure hca:mlx5_2"}},

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestIMEXMissing(t *testing.T) {
-	testJob(t, "imex-missing", []jobCase{
+	testLog(t, "imex-missing", []logCase{
 		{name: "800 in one NVLink domain", log: lines(domainOf("ab"), []string{"a0!transport/p2p.cc:1 Cuda failure 800 'operation not permitted'"}), want: []string{"critical sure host:a"}, says: []string{"nvidia-imex", "fabric UUID 1.2"}},
 		{name: "NCCL says it", log: lines(domainOf("ab"), []string{"b0!mnnvl.cc:74 MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX"}), want: []string{"critical sure host:b"}},
 		{name: "one host", log: lines(domainOf("a"), []string{"a0!transport/p2p.cc:1 Cuda failure 800 'operation not permitted'"})},

@@ -95,23 +95,19 @@ func member(c *probe.Comm, rank int) *probe.Member {
 	return &c.Members[i]
 }
 
+// memberKey is the subject for a rank of a communicator by its number, which is the
+// job's where that is known.
+func memberKey(c *probe.Comm, rank int) string {
+	if m := member(c, rank); m != nil {
+		return rankKey(m)
+	}
+	return fmt.Sprintf("rank:%d", rank)
+}
+
 // hostOfRank returns the host of a rank, "" where it is not known.
 func hostOfRank(c *probe.Comm, rank int) string {
 	if m := member(c, rank); m != nil {
 		return m.Host
-	}
-	return ""
-}
-
-func rankKey(rank int) string { return fmt.Sprintf("rank:%d", rank) }
-
-// gpuKey returns the key of a rank's GPU, "" where it is not known.
-func (a *Across) gpuKey(m *probe.Member) string {
-	if addr, ok := m.Addr.Get(); ok {
-		return a.Key(m.Host, "gpu:"+addr.String())
-	}
-	if i, ok := m.GPU.Get(); ok {
-		return a.Key(m.Host, fmt.Sprintf("gpu:%d", i))
 	}
 	return ""
 }

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogGDROff(t *testing.T) {
-	testJob(t, "log-gdr-off", []jobCase{
+	testLog(t, "log-gdr-off", []logCase{
 		{name: "none with GDRDMA", log: lines(comm("ab", 1, "COMPLETE"), ibPair("", ""), []string{"a0 NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"}), want: []string{"critical sure host:a host:b"},
 			says: []string{"modprobe nvidia-peermem", "GPU Direct RDMA Disabled for HCA 0", "[send] via NET/IB/0, no GDRDMA"}},
 		{name: "with it", log: lines(comm("ab", 1, "COMPLETE"), ibPair("/GDRDMA", "/GDRDMA"))},

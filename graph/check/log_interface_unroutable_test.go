@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogInterfaceUnroutable(t *testing.T) {
-	testJob(t, "log-interface-unroutable", []jobCase{
+	testLog(t, "log-interface-unroutable", []logCase{
 		{name: "loopback and link-local", log: lines(comm("ab", 1, "COMPLETE"), []string{"a0 Bootstrap : Using lo:127.0.0.1<0>", "b0 NET/Socket : Using [0]eth0:10.0.0.2<0> [1]eth1:fe80::1%eth1<0>"}),
 			want: []string{"critical sure a/net:lo b/net:eth1"}, says: []string{"loopback 127.0.0.1", "link-local fe80::1%eth1", "NCCL_SOCKET_IFNAME"}},
 		{name: "docker0", log: lines(comm("ab", 1, "COMPLETE"), []string{"a0 NET/Socket : Using [0]docker0:172.17.0.1<0>"}), want: []string{"critical likely a/net:docker0"}},

@@ -71,7 +71,7 @@ func runLogNetIntraNode(a *Across) {
 		slices.Sort(ranks)
 		var subjects []string
 		for _, r := range ranks[:min(len(ranks), 16)] {
-			subjects = append(subjects, rankKey(r))
+			subjects = append(subjects, memberKey(c, r))
 		}
 		why := ""
 		if len(causes) > 0 {

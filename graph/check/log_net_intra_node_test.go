@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogNetIntraNode(t *testing.T) {
-	testJob(t, "log-net-intra-node", []jobCase{
+	testLog(t, "log-net-intra-node", []logCase{
 		{name: "P2P and SHM off, over sockets", log: lines(comm("a", 2, "COMPLETE"), netPair("Socket"), []string{"a0 NCCL_P2P_DISABLE set by environment to 1.", "a0 NCCL_SHM_DISABLE set by environment to 1."}),
 			want: []string{"critical sure rank:0 rank:1 env:NCCL_P2P_DISABLE env:NCCL_SHM_DISABLE"}, says: []string{"rank 0 to 1", "NCCL_SHM_DISABLE=1"}},
 		{name: "the same over IB", log: lines(comm("a", 2, "COMPLETE"), netPair("IB"), []string{"a0 NCCL_P2P_DISABLE set by environment to 1.", "a0 NCCL_SHM_DISABLE set by environment to 1."}),
@@ -23,7 +23,7 @@ func netPair(network string) []string {
 
 // The finding takes in what the setting's own rule says.
 func TestNetIntraNodeTakesTheSettingIn(t *testing.T) {
-	testJob(t, "env-disables-transport", []jobCase{
+	testLog(t, "env-disables-transport", []logCase{
 		{name: "with it", log: lines(comm("a", 2, "COMPLETE"), netPair("IB"), []string{"a0 NCCL_P2P_DISABLE set by environment to 1.", "a0 NCCL_SHM_DISABLE set by environment to 1."}),
 			gap: "NCCL_P2P_DISABLE=1"},
 	})

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogPluginMissing(t *testing.T) {
-	testJob(t, "log-plugin-missing", []jobCase{
+	testLog(t, "log-plugin-missing", []logCase{
 		{name: "NCCL_NET names one", log: lines(comm("ab", 1, "COMPLETE"), []string{"a0 NET/Plugin: Could not find: libnccl-net.so.", "a0 NCCL_NET set by environment to AWS Libfabric", "b0 Using network AWS Libfabric"}),
 			want: []string{"critical sure host:a"}, says: []string{"NCCL_NET=AWS Libfabric", "LD_LIBRARY_PATH"}},
 		{name: "Google's plugin is set up", log: lines(comm("ab", 1, "COMPLETE"), []string{"a0 NET/Plugin : No plugin found (libnccl-net.so), using internal implementation", "a0 NCCL_FASTRAK_IFNAME set by environment to eth1"}),

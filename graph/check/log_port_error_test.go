@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogPortError(t *testing.T) {
-	testJob(t, "log-port-error", []jobCase{
+	testLog(t, "log-port-error", []logCase{
 		{name: "flapping", log: []string{"a0!net_ib.cc:1 NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", "a0!net_ib.cc:1 NET/IB : mlx5_0:1 Got non-fatal async event: port active(9)"},
 			want: []string{"critical sure port:mlx5_0/1"}, says: []string{"cable"}},
 		{name: "the port is not named", log: []string{"a0!net_ib.cc:1 NET/IB : Got async event : port error"}, want: []string{"critical sure host:a"}},

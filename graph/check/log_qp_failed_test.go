@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogQPFailed(t *testing.T) {
-	testJob(t, "log-qp-failed", []jobCase{
+	testLog(t, "log-qp-failed", []logCase{
 		{name: "the port is named", log: []string{"a0!ibvwrap.cc:1 Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_3:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:10.0.3.1, remote GID ::ffff:10.0.1.2"},
 			want: []string{"critical sure port:mlx5_3/1"}, says: []string{"timed out (110)", "to ::ffff:10.0.1.2", "NCCL_CROSS_NIC=0"}},
 		{name: "two kinds", log: []string{"a0!ibvwrap.cc:1 Call to ibv_modify_qp failed with error Invalid argument", "a0!ibvwrap.cc:1 Call to ibv_modify_qp failed with error No route to host"},

@@ -53,8 +53,8 @@ func runLogSHMFallback(a *Across) {
 				hosts = append(hosts, x.Host)
 			}
 			for _, m := range []*probe.Member{x, y} {
-				if key := a.gpuKey(m); !slices.Contains(f.subjects, key) {
-					f.subjects = append(f.subjects, key, rankKey(m.Rank))
+				if key := a.Key(m.Host, a.gpuKey(m)); !slices.Contains(f.subjects, key) {
+					f.subjects = append(f.subjects, key, rankKey(m))
 				}
 			}
 			f.pairs = append(f.pairs, fmt.Sprintf("%d to %d (%s)", k.From, k.To, class))

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogSHMFallback(t *testing.T) {
-	testJob(t, "log-shm-fallback", []jobCase{
+	testLog(t, "log-shm-fallback", []logCase{
 		{name: "NVLink by NCCL's own print-out", log: lines(comm("a", 2, "COMPLETE"), shmPair("NVL")), want: []string{"warning sure gpu:0000:1b:00.0 rank:0 gpu:0000:1c:00.0 rank:1"},
 			says: []string{"rank 0 to 1 (NVL)", "GPU/0-1b000 to GPU/0-1c000 is NVL", "ACS"}},
 		{name: "one switch", log: lines(comm("a", 2, "COMPLETE"), shmPair("PXB")), want: []string{"warning sure gpu:0000:1b:00.0 rank:0 gpu:0000:1c:00.0 rank:1"}},

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestLogSocketFallback(t *testing.T) {
-	testJob(t, "log-socket-fallback", []jobCase{
+	testLog(t, "log-socket-fallback", []logCase{
 		{name: "adapter that cannot be opened", log: lines(comm("ab", 1, "COMPLETE"), []string{"a0 Using network Socket", "b0 Using network Socket",
 			"a0!net_ib.cc:1 NET/IB : Unable to open device mlx5_0", "b0!net_ib.cc:1 NET/IB : Unable to open device mlx5_0"}),
 			want: []string{"critical sure host:a host:b"}, says: []string{"although RDMA is there or was tried", "Unable to open device mlx5_0"}},

@@ -150,19 +150,13 @@ func hostKeys(hosts []string) []string {
 	return out
 }
 
-// listed names some hosts, and how many more there are.
-func listed(hosts []string) string {
-	const most = 4
-	var shown []string
-	for _, h := range hosts[:min(len(hosts), most)] {
+// listed names some hosts or other things, and how many more there are.
+func listed(list []string) string {
+	shown := slices.Clone(list)
+	for i, h := range shown {
 		if h == "" {
-			h = "a host that the log does not name"
+			shown[i] = "a host that the log does not name"
 		}
-		shown = append(shown, h)
 	}
-	text := strings.Join(shown, ", ")
-	if n := len(hosts) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
+	return someNames(shown)
 }

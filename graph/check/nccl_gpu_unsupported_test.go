@@ -7,7 +7,7 @@ import (
 )
 
 func TestNCCLGPUUnsupported(t *testing.T) {
-	testJob(t, "nccl-gpu-unsupported", []jobCase{
+	testLog(t, "nccl-gpu-unsupported", []logCase{
 		{name: "Hopper", log: []string{"a0 NCCL version 2.15.5+cuda11.8"}, hosts: []*host{h100x8().named("a")}, want: []string{"critical sure host:a"}, says: []string{"NCCL 2.16 or later for Hopper"}},
 		{name: "Hopper with 2.16", log: []string{"a0 NCCL version 2.16.2+cuda11.8"}, hosts: []*host{h100x8().named("a")}},
 		{name: "Blackwell by its name", log: []string{"a0 NCCL version 2.25.0+cuda12.8"}, hosts: []*host{nvlinkPair("NVIDIA B200").with(func(h *host) { h.inv.GPUs[0].CC, h.inv.GPUs[1].CC = probe.Opt[int]{}, probe.Opt[int]{} })},

@@ -97,7 +97,7 @@ func (a *Across) gpuOfIndex(host, index string) string {
 	for _, c := range a.Job.Comms {
 		for i := range c.Members {
 			if m := &c.Members[i]; m.Host == host && m.Addr.Known() && fmt.Sprint(m.GPU.Or(-1)) == index {
-				return a.gpuKey(m)
+				return a.Key(host, a.gpuKey(m))
 			}
 		}
 	}

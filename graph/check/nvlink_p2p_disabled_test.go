@@ -7,7 +7,7 @@ import (
 )
 
 func TestNVLinkP2PDisabled(t *testing.T) {
-	testJob(t, "nvlink-p2p-disabled", []jobCase{
+	testLog(t, "nvlink-p2p-disabled", []logCase{
 		{name: "NCCL warns", log: lines(comm("a", 2, "START"), []string{"a0!graph/paths.cc:346 P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case"}),
 			want: []string{"critical sure gpu:0000:1b:00.0 gpu:0000:1c:00.0"}, says: []string{"only hides it"}},
 		{name: "addresses not known", log: []string{"a0!graph/paths.cc:346 P2P is disabled between NVLINK connected GPUs 1 and 0. This"}, want: []string{"critical sure gpu:0 gpu:1"}},

@@ -9,7 +9,7 @@ func TestPCIePathInLog(t *testing.T) {
 			"a0               + PCI[48.0] - GPU/0-1b000 (0)", "a0               + PCI[" + nic + "] - NIC/0-1c000", "a0                             + NET[" + net + "] - NET/0-0 (abc/1/50.0)",
 			"a0 ==========================================", "a0 Using network IB"}
 	}
-	testJob(t, "pcie-path-bottleneck", []jobCase{
+	testLog(t, "pcie-path-bottleneck", []logCase{
 		{name: "400 Gb/s at Gen4 x16", log: tree("48.0", "24.0", "50.0"), want: []string{"critical likely pci:0000:1c:00.0 net:NET/0-0"}, says: []string{"PCI[24.0] at NIC/0-1c000 above NET[50.0], 48 %", "job.log:5", "job.log:6"}},
 		{name: "200 Gb/s at Gen3 x16", log: tree("48.0", "12.0", "20.0"), want: []string{"warning likely pci:0000:1c:00.0 net:NET/0-0"}},
 		{name: "48 under 50 is normal", log: tree("48.0", "48.0", "50.0")},

@@ -3,7 +3,7 @@ package check
 import "testing"
 
 func TestPCIeSpeedUnreadable(t *testing.T) {
-	testJob(t, "pcie-speed-unreadable", []jobCase{
+	testLog(t, "pcie-speed-unreadable", []logCase{
 		{name: "replaced", log: []string{"a0 Topology detection : could not read /sys/devices/pci0000:03/0000:03:01.0/../max_link_speed, ignoring", "a0 KV Convert to int : could not find value of '' in dictionary, falling back to 60"},
 			want: []string{"info sure pci:0000:03:01.0"}, says: []string{"Gen3 x16 (12 GB/s in its model)"}},
 		{name: "a GPU of Gen4", log: []string{"a0 Topology detection : could not read /sys/devices/pci0000:1b/0000:1b:00.0/../max_link_speed, ignoring", "a0 KV Convert to int : could not find value of '' in dictionary, falling back to 60",

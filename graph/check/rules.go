@@ -45,6 +45,11 @@ func All() []Rule {
 		ncclCUDAMismatch,
 		ncclGPUUnsupported,
 		sourceConflict,
+		hostDiffers,
+		versionsMixed,
+		jobRankMissing,
+		jobRankBehind,
+		jobAsyncError,
 	}
 }
 

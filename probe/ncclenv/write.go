@@ -25,9 +25,14 @@ const (
 	// Plain is NAME=value as docker --env-file and systemd's EnvironmentFile read
 	// it: no export, no quotes, comments on lines of their own.
 	Plain Dialect = "env"
+	// Conf is nccl.conf, which NCCL itself reads; it is only read here.
+	Conf Dialect = "nccl.conf"
+	// YAML is the environment in a Kubernetes object or a compose file; it is only
+	// read here.
+	YAML Dialect = "yaml"
 )
 
-// Dialects lists the dialects in the order of the help text.
+// Dialects lists the dialects that can be written, in the order of the help text.
 func Dialects() []Dialect { return []Dialect{Shell, Plain} }
 
 // ParseDialect reads a dialect's name.

@@ -89,6 +89,17 @@ func FuzzWrite(f *testing.F) {
 			if n != 1 {
 				t.Errorf("%s %q=%q why %q: %d lines that set something\n%s", d, name, value, why, n, b.String())
 			}
+			// And Parse reads it back, unless docker alone would take it so.
+			if !Matters(name) || d == Plain && (refers(value) || several(value)) {
+				continue
+			}
+			file, err := Parse("x.env", strings.NewReader(b.String()))
+			if err != nil || len(file.Assignments) != 1 || file.Dialect != d {
+				t.Fatalf("%+v, %v from\n%s", file, err, b.String())
+			}
+			if got, _ := file.Assignments[0].Value.Get(); got != value {
+				t.Errorf("%s: %q came back as %q", d, value, got)
+			}
 		}
 	})
 }

@@ -135,7 +135,7 @@ func (o *Output) samples(inv *probe.Inventory, t *Table) {
 		})
 		// A sample has no word for "not stated"; 0 GB/s would be a lie.
 		if last := &inv.Samples[len(inv.Samples)-1]; !r.OutOfPlace.AlgBW.Known() || !r.OutOfPlace.BusBW.Known() {
-			f, _ := Factor(t.Collective, ranks)
+			f, _ := probe.BusFactor(t.Collective, ranks)
 			last.AlgBW = float64(r.Bytes) / us / 1e3
 			last.BusBW = last.AlgBW * f
 		}

@@ -6,9 +6,13 @@ import (
 	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/flightrec"
 	"github.com/ncclmap/ncclmap/probe/hwlocxml"
+	"github.com/ncclmap/ncclmap/probe/inspector"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
+	"github.com/ncclmap/ncclmap/probe/ncclras"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
 	"github.com/ncclmap/ncclmap/probe/nvbandwidth"
@@ -30,12 +34,16 @@ const (
 	kindKernLog   = "kernel log"
 	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
 	kindHwlocXML  = "hwloc XML"
+	kindEnv       = "NCCL settings (env file, shell, nccl.conf, launcher, YAML)"
+	kindInspector = "NCCL Inspector records"
+	kindNCCLRAS   = "ncclras report"
+	kindFlightRec = "PyTorch flight recorder dump"
 	kindRoot      = "recorded root"
 )
 
 // format is one kind of text: how it is recognised and read. Formats are tried
-// in order, by content only. A document is the whole text; other formats may
-// stand in one text together, as people paste them.
+// in order, by content only. A document is the whole text, which may be a stream;
+// other formats may stand in one text together, as people paste them.
 type format struct {
 	kind     string
 	document bool
@@ -53,6 +61,9 @@ var formats = []format{
 		}
 		return c.Inventories(), nil
 	}},
+	{kind: kindInspector, document: true, sniff: inspector.Sniff, stream: streamed(inspector.Read, (*inspector.Dump).Inventories)},
+	{kind: kindFlightRec, document: true, sniff: flightrec.Sniff, stream: streamed(flightrec.Read, (*flightrec.Dump).Inventories)},
+	{kind: kindNCCLRAS, document: true, sniff: ncclras.Sniff, stream: streamed(ncclras.Read, (*ncclras.Report).Inventories)},
 	{kind: kindInventory, document: true, sniff: isJSONWith(`"schema"`), read: one(probe.Decode)},
 	{kind: kindNVML, document: true, sniff: isJSONWith(`"nvml"`, `"gpus"`), read: one(nvml.Replay)},
 	{kind: kindNCCLXML, document: true, sniff: ncclxml.Sniff, read: readNCCLXML},
@@ -64,6 +75,13 @@ var formats = []format{
 	{kind: kindNVBand, sniff: nvbandwidth.Sniff, stream: streamed(nvbandwidth.Read, func(o *nvbandwidth.Output) []*probe.Inventory {
 		return []*probe.Inventory{o.Inventory()}
 	})},
+	{kind: kindEnv, document: true, sniff: ncclenv.Sniff, read: one(fromReader(func(name string, r io.Reader) (*probe.Inventory, error) {
+		f, err := ncclenv.Parse(name, r)
+		if err != nil {
+			return nil, err
+		}
+		return f.Inventory(), nil
+	}))},
 	{kind: kindKernLog, sniff: kernlog.Sniff, stream: streamed(kernlog.Read, (*kernlog.Log).Inventories)},
 }
 

@@ -63,12 +63,14 @@ func readInput(p place, r io.Reader) ([]Source, error) {
 const maxCluster = 512 << 20
 
 // streamsOf returns the formats of a text of which only the head is known; none
-// where a format that reads the whole text claims it.
+// where a format that reads the whole text at once claims it.
 func streamsOf(head []byte) []format {
 	var out []format
 	for _, f := range formats {
 		switch {
 		case !f.sniff(head):
+		case f.document && f.stream != nil:
+			return []format{f}
 		case f.document:
 			return nil
 		case f.stream != nil:

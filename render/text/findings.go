@@ -46,7 +46,7 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 				fmt.Fprintf(out, " (%s)", g.How)
 			}
 			if len(g.Subjects) > 0 {
-				fmt.Fprintf(out, " [%s]", strings.Join(g.Subjects, " "))
+				fmt.Fprintf(out, " [%s]", subjects(g.Subjects))
 			}
 			fmt.Fprintln(out)
 		}
@@ -54,8 +54,8 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 	if len(res.Findings) == 0 {
 		fmt.Fprintf(out, "no findings%s\n", limits(res))
 	}
-	for _, f := range res.Findings {
-		fmt.Fprintf(out, "%s %s: %s\n", s.paint(f.Severity), f.Rule, strings.Join(f.Subjects, " "))
+	for _, f := range alike(res.Findings) {
+		fmt.Fprintf(out, "%s %s: %s\n", s.paint(f.Severity), f.Rule, f.subjects())
 		fmt.Fprintf(out, "  observed: %s\n", f.Observed)
 		if f.Expected != "" {
 			fmt.Fprintf(out, "  expected: %s\n", f.Expected)
@@ -68,6 +68,60 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		}
 	}
 	return out.Flush()
+}
+
+// subjects lists keys; of very many, some and their number.
+func subjects(keys []string) string {
+	const show = 64
+	if len(keys) > show {
+		return fmt.Sprintf("%s … %d in all", strings.Join(keys[:show], " "), len(keys))
+	}
+	return strings.Join(keys, " ")
+}
+
+// alikeFinding is a finding that several hosts share.
+type alikeFinding struct {
+	check.Finding
+	hosts []string // none where there is one host
+}
+
+// alike puts findings together that differ only in their host.
+func alike(findings []check.Finding) []alikeFinding {
+	var out []alikeFinding
+	at := map[string]int{}
+	for _, f := range findings {
+		var hosts, keys []string
+		for _, s := range f.Subjects {
+			host, key := check.SplitSubject(s)
+			if keys = append(keys, key); host != "" && !slices.Contains(hosts, host) {
+				hosts = append(hosts, host)
+			}
+		}
+		if len(hosts) != 1 {
+			out = append(out, alikeFinding{Finding: f})
+			continue
+		}
+		f.Subjects = keys
+		id := fmt.Sprint(f.Severity, f.Rule, f.Certainty, f.Subjects, f.Observed, f.Expected, f.Fix)
+		i, known := at[id]
+		if !known {
+			i, at[id] = len(out), len(out)
+			out = append(out, alikeFinding{Finding: f})
+		}
+		out[i].hosts = append(out[i].hosts, hosts[0])
+	}
+	return out
+}
+
+func (f alikeFinding) subjects() string {
+	s := subjects(f.Subjects)
+	switch len(f.hosts) {
+	case 0:
+		return s
+	case 1:
+		return s + " on " + f.hosts[0]
+	}
+	return fmt.Sprintf("%s on %d hosts (%s)", s, len(f.hosts), HostNames(f.hosts))
 }
 
 // NotChecked says in one line what was not checked: with the reasons while they
@@ -123,22 +177,32 @@ func Inventory(w io.Writer, t *graph.Topology, marks map[string]string) error {
 	if err := Matrix(w, t); err != nil {
 		return err
 	}
-	return gaps(w, t)
+	if err := Jobs(w, &t.Inv.Job); err != nil {
+		return err
+	}
+	if err := printGaps(w, slices.Concat(t.Inv.Gaps, t.Gaps)); err != nil {
+		return err
+	}
+	return conflicts(w, t)
 }
 
-func gaps(w io.Writer, t *graph.Topology) error {
+func printGaps(w io.Writer, gaps []probe.Gap) error {
 	out := bufio.NewWriter(w)
-	all := append(append([]probe.Gap{}, t.Inv.Gaps...), t.Gaps...)
-	if len(all) > 0 {
+	if len(gaps) > 0 {
 		fmt.Fprintln(out, "\nnot known:")
 	}
-	for _, g := range all {
+	for _, g := range gaps {
 		fmt.Fprintf(out, "  %s: %s", g.What, g.Why)
 		if g.How != "" {
 			fmt.Fprintf(out, " (%s)", g.How)
 		}
 		fmt.Fprintln(out)
 	}
+	return out.Flush()
+}
+
+func conflicts(w io.Writer, t *graph.Topology) error {
+	out := bufio.NewWriter(w)
 	if len(t.Inv.Conflicts) > 0 {
 		fmt.Fprintln(out, "\nsources disagree (the first is used):")
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/ncclmap/ncclmap/graph/model"
-	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/tune"
 )
 
@@ -22,6 +21,9 @@ func Prediction(an *tune.Analysis) string {
 	p := an.Ring
 	if p.Unknown != nil {
 		return "none: " + p.Unknown.Error()
+	}
+	if p.Untimed != nil {
+		return "none: " + p.Untimed.Error()
 	}
 	if p.Search.Ranks == 1 {
 		return "none: one GPU has nobody to talk to"
@@ -42,7 +44,7 @@ func Prediction(an *tune.Analysis) string {
 func Model(w io.Writer, an *tune.Analysis) error {
 	out := bufio.NewWriter(w)
 	p := an.Ring
-	fmt.Fprintf(out, "NCCL %s's own model: ring all-reduce on one node, %s\n", model.NCCLVersion, plural(len(an.Inv.GPUs), "GPU"))
+	fmt.Fprintf(out, "NCCL %s's own model: %s\n", version(p), what(an))
 	if p.View != nil {
 		for _, a := range p.View.Assumptions {
 			fmt.Fprintf(out, "assumed: %s\n", a)
@@ -56,16 +58,11 @@ func Model(w io.Writer, an *tune.Analysis) error {
 		fmt.Fprintln(out, "no prediction: one GPU has nobody to talk to")
 		return out.Flush()
 	}
-	if g, ok := p.Search.Graph(search.Ring); ok {
-		fmt.Fprintf(out, "\nring graph: %d channels × %s GB/s, GPU–GPU paths up to %s; the communicator runs %d channels\n",
-			g.Channels, num(g.BWIntra), g.TypeIntra, p.Search.Channels)
-		if g.Fallback {
-			fmt.Fprintln(out, "  no ring fits at any speed that NCCL tries; it falls back to simple order")
-		}
-		if g.CutShort {
-			fmt.Fprintln(out, "  the search was cut short: the best found within its budget")
-		}
-		printRings(out, g)
+	printGraphs(out, p.Search)
+	printBound(out, p.Bound)
+	if p.Untimed != nil {
+		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
+		return out.Flush()
 	}
 	for _, t := range p.Tuning {
 		factor, _ := model.BusFactor(t.Collective, p.Search.Ranks)
@@ -103,28 +100,6 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// printRings prints each order once, with the channels that use it.
-func printRings(out io.Writer, g search.Graph) {
-	var orders []string
-	channels := map[string][]int{}
-	for c, ring := range g.Rings {
-		s := ""
-		for _, dev := range ring {
-			s += fmt.Sprintf("GPU%d → ", dev)
-		}
-		if len(ring) > 0 {
-			s += fmt.Sprintf("GPU%d", ring[0])
-		}
-		if channels[s] == nil {
-			orders = append(orders, s)
-		}
-		channels[s] = append(channels[s], c)
-	}
-	for _, s := range orders {
-		fmt.Fprintf(out, "  channel %s: %s\n", ranges(channels[s]), s)
-	}
 }
 
 // ranges prints 0,1,2,5 as "0-2,5".
