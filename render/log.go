@@ -27,7 +27,7 @@ type commJSON struct {
 	ID         string             `json:"id"`
 	NCCL       string             `json:"nccl_version,omitempty"`
 	Ranks      int                `json:"ranks"`
-	Missing    []int              `json:"ranks_not_in_log"`
+	Missing    [][2]int           `json:"ranks_not_in_log"` // first and last of each run
 	Nodes      probe.Opt[int]     `json:"nodes"`
 	Channels   probe.Opt[int]     `json:"channels"`
 	Members    []probe.Member     `json:"members"`

@@ -186,3 +186,21 @@ func BenchmarkLogCheck(b *testing.B) {
 		cluster(b, log)
 	}
 }
+
+// FuzzLog takes any text through reader, rules and printers.
+func FuzzLog(f *testing.F) {
+	f.Add(jobLog(2))
+	f.Add("a:1:1 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [receive] via NET/Socket/0\na:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2147483647 cudaDev 0 busId 1000 commId 0x1 - Init COMPLETE\n")
+	f.Add("a:1:1 [0] NCCL INFO GPU Direct RDMA Disabled for GPU a1000 / HCA 0 (distance 6 > 4)\na:1:1 [0] x.cc:1 NCCL WARN P2P is disabled between NVLINK connected GPUs 1 and 0.\n" +
+		"a:1:1 [0] NCCL INFO Trees [0] 1/0/-1->0->-1 [1] 0/-1/-1->1->0\na:1:1 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n")
+	f.Fuzz(func(t *testing.T, log string) {
+		c, res := cluster(t, log)
+		var b bytes.Buffer
+		if err := text.Log(&b, &c.Job, res, text.Style{Verbose: true}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(render.NewLogDoc(&c.Job, res)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -199,13 +199,15 @@ func nvlsPath(a *Across, host string) ([]Evidence, bool) {
 				at = &t.Nodes[i]
 			}
 		}
-		if at == nil || gpus <= 2 {
-			return nil, true
+		if at != nil && gpus > 2 {
+			return []Evidence{evidence(t.Origins, "", "", "%s%d GPUs, each with NVL[%.1f] to %s", hostPrefix(host), gpus, at.GBs, at.Name)}, true
 		}
-		return []Evidence{evidence(t.Origins, "", "", "%s%d GPUs, each with NVL[%.1f] to %s", hostPrefix(host), gpus, at.GBs, at.Name)}, true
+	}
+	if len(a.trees(host)) > 0 {
+		return nil, true
 	}
 	for _, c := range a.Job.Comms {
-		if slices.Contains(hostsOf(&c), host) && spreadOf(&c) == oneHost && c.Ranks > 0 && c.Ranks <= 2 {
+		if reaches(&c, host) && spreadOf(&c) == oneHost && c.Ranks > 0 && c.Ranks <= 2 {
 			return nil, true
 		}
 	}

@@ -37,6 +37,11 @@ func hostsOf(c *probe.Comm) []string {
 	return names(out)
 }
 
+// reaches reports a communicator with a rank on a host.
+func reaches(c *probe.Comm, host string) bool {
+	return slices.ContainsFunc(c.Members, func(m probe.Member) bool { return m.Host == host })
+}
+
 // spreadOf tells whether a communicator's ranks are on several hosts. NCCL's count
 // of nodes is used only for ranks that did not print: it counts a host as several
 // where its ranks cannot share memory.
@@ -231,7 +236,7 @@ func (a *Across) nvlinkAt(host string) []Evidence {
 		}
 	}
 	for _, c := range a.Job.Comms {
-		if !slices.Contains(hostsOf(&c), host) {
+		if !reaches(&c, host) {
 			continue
 		}
 		for _, g := range c.Graphs {
@@ -272,7 +277,7 @@ func (a *Across) ncclOf(host string) (version string, proof []Evidence) {
 	}
 	if version == "" {
 		for _, c := range a.Job.Comms {
-			if slices.Contains(hostsOf(&c), host) {
+			if reaches(&c, host) {
 				take(c.NCCL, c.Origins)
 			}
 		}

@@ -91,8 +91,11 @@ func (a *Across) socketsOn(host string) []Evidence {
 // RDMA.
 func (a *Across) tcpProvider(host string) (probe.Event, bool) {
 	for _, e := range a.Job.Events {
+		if e.Host != host {
+			continue
+		}
 		_, name, ok := strings.Cut(e.Text, "Selected Provider is ")
-		if !ok || e.Host != host {
+		if !ok {
 			continue
 		}
 		name, _, _ = strings.Cut(name, " ")

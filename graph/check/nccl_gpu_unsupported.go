@@ -38,19 +38,30 @@ func runNCCLGPUUnsupported(a *Across) {
 	hosts := map[fault][]string{}
 	proof := map[fault][]Evidence{}
 	var order []fault
+	type loaded struct {
+		version string
+		cuda    int
+		facts   []Evidence
+	}
+	nccl := map[string]loaded{}
 	for _, g := range a.usedGPUs() {
-		version, facts := a.ncclOf(g.host)
+		l, known := nccl[g.host]
+		if !known {
+			l.version, l.facts = a.ncclOf(g.host)
+			l.cuda = a.cudaBuild(g.host)
+			nccl[g.host] = l
+		}
 		i := generationOf(g.product, g.cc)
-		if i < 0 || version == "" {
+		if i < 0 || l.version == "" {
 			continue
 		}
 		gen := generations[i]
 		var f fault
-		switch cuda := a.cudaBuild(g.host); {
-		case gen.needs != nil && ncclBefore(version, gen.needs...):
-			f = fault{fmt.Sprintf("NCCL %s or later for %s", dotted(gen.needs), gen.name), "NCCL " + version}
-		case gen.needs == nil && cuda >= 13:
-			f = fault{fmt.Sprintf("NCCL built with CUDA 12 for %s", gen.name), fmt.Sprintf("NCCL %s built with CUDA %d", version, cuda)}
+		switch {
+		case gen.needs != nil && ncclBefore(l.version, gen.needs...):
+			f = fault{fmt.Sprintf("NCCL %s or later for %s", dotted(gen.needs), gen.name), "NCCL " + l.version}
+		case gen.needs == nil && l.cuda >= 13:
+			f = fault{fmt.Sprintf("NCCL built with CUDA 12 for %s", gen.name), fmt.Sprintf("NCCL %s built with CUDA %d", l.version, l.cuda)}
 		default:
 			continue
 		}
@@ -59,7 +70,7 @@ func runNCCLGPUUnsupported(a *Across) {
 		}
 		if !slices.Contains(hosts[f], g.host) {
 			hosts[f] = append(hosts[f], g.host)
-			proof[f] = append(append(proof[f], facts...), g.proof)
+			proof[f] = append(append(proof[f], l.facts...), g.proof)
 		}
 	}
 	for _, f := range order {

@@ -30,7 +30,7 @@ func communicator(w io.Writer, j *probe.Job, c *probe.Comm, s Style) {
 	fmt.Fprintf(w, "%s: %s\n", head, strings.Join(facts, ", "))
 	hostLines(w, c, hosts)
 	if m := MissingRanks(c); len(m) > 0 {
-		fmt.Fprintf(w, "  not in the log: %s\n", rankList(m))
+		fmt.Fprintf(w, "  not in the log: %s\n", spanList(m))
 	}
 	initLines(w, c)
 	graphLines(w, c, s)
@@ -69,21 +69,42 @@ func commHosts(c *probe.Comm) []string {
 	return slices.Compact(out)
 }
 
-// MissingRanks returns the ranks of a communicator that no source shows.
-func MissingRanks(c *probe.Comm) []int {
-	seen := make([]bool, c.Ranks)
-	for _, m := range c.Members {
-		if m.Rank >= 0 && m.Rank < len(seen) {
-			seen[m.Rank] = true
+// MissingRanks returns the ranks of a communicator that no source shows, as first and
+// last of each run.
+func MissingRanks(c *probe.Comm) [][2]int {
+	var out [][2]int
+	next := 0
+	for _, m := range c.Members { // sorted by rank
+		if m.Rank > next {
+			out = append(out, [2]int{next, min(m.Rank, c.Ranks) - 1})
+		}
+		next = max(next, m.Rank+1)
+	}
+	if next < c.Ranks {
+		out = append(out, [2]int{next, c.Ranks - 1})
+	}
+	return slices.DeleteFunc(out, func(s [2]int) bool { return s[1] < s[0] })
+}
+
+// spanList prints runs of ranks, of many only some.
+func spanList(spans [][2]int) string {
+	const most = 16
+	var parts []string
+	for i, s := range spans {
+		switch {
+		case i == most:
+			return "ranks " + strings.Join(parts, ",") + ", …"
+		case s[0] == s[1]:
+			parts = append(parts, strconv.Itoa(s[0]))
+		default:
+			parts = append(parts, fmt.Sprintf("%d-%d", s[0], s[1]))
 		}
 	}
-	var out []int
-	for r, ok := range seen {
-		if !ok {
-			out = append(out, r)
-		}
+	word := "ranks"
+	if len(spans) == 1 && spans[0][0] == spans[0][1] {
+		word = "rank"
 	}
-	return out
+	return word + " " + strings.Join(parts, ",")
 }
 
 // hostLines prints the ranks of each host; with few, their GPUs too. Many hosts of
@@ -91,12 +112,15 @@ func MissingRanks(c *probe.Comm) []int {
 func hostLines(w io.Writer, c *probe.Comm, hosts []string) {
 	const most = 16
 	if len(hosts) > most {
-		perHost := map[int]int{}
-		for _, h := range hosts {
-			perHost[len(ranksOf(c, h))]++
+		perHost, sizes := map[string]int{}, map[int]int{}
+		for _, m := range c.Members {
+			perHost[m.Host]++
+		}
+		for _, n := range perHost {
+			sizes[n]++
 		}
 		var shapes []string
-		for n, k := range perHost {
+		for n, k := range sizes {
 			shapes = append(shapes, fmt.Sprintf("%d with %s each", k, plural(n, "rank")))
 		}
 		slices.Sort(shapes)
@@ -274,9 +298,10 @@ func treeLines(w io.Writer, c *probe.Comm, s Style) {
 	}
 }
 
-// treeText draws the tree of a channel as 0(1(2 3)); "" where its root is not in
-// the log.
+// treeText draws the tree of a channel as 0(1(2 3)), or says how large it is; "" where
+// its root is not in the log.
 func treeText(c *probe.Comm, channel int) string {
+	const small = 32
 	down := map[int][]int{}
 	root, n := -1, 0
 	for _, t := range c.Trees {
@@ -296,32 +321,38 @@ func treeText(c *probe.Comm, channel int) string {
 	if root < 0 || n < 2 {
 		return ""
 	}
-	seen := map[int]bool{}
-	depth := 0
-	var draw func(rank, level int) string
-	draw = func(rank, level int) string {
-		if seen[rank] {
-			return "" // no tree
+	seen := map[int]bool{root: true}
+	depth := -1
+	for level := []int{root}; len(level) > 0; depth++ {
+		var next []int
+		for _, r := range level {
+			down[r] = slices.DeleteFunc(down[r], func(d int) bool { return seen[d] }) // a rank hangs in a tree once
+			for _, d := range down[r] {
+				seen[d] = true
+			}
+			next = append(next, down[r]...)
 		}
-		seen[rank] = true
-		depth = max(depth, level)
-		var parts []string
-		for _, d := range down[rank] {
-			parts = append(parts, draw(d, level+1))
-		}
-		if len(parts) == 0 {
-			return strconv.Itoa(rank)
-		}
-		return fmt.Sprintf("%d(%s)", rank, strings.Join(parts, " "))
+		level = next
 	}
-	text := draw(root, 0)
-	if len(seen) > 32 {
-		text = fmt.Sprintf("root %d, %d ranks, depth %d", root, len(seen), depth)
+	text := fmt.Sprintf("root %d, %d ranks, depth %d", root, len(seen), depth)
+	if len(seen) <= small {
+		text = nested(down, root)
 	}
 	if len(seen) < c.Ranks {
 		text += fmt.Sprintf(", the other %d ranks not joined by lines in the log", c.Ranks-len(seen))
 	}
 	return text
+}
+
+func nested(down map[int][]int, rank int) string {
+	var parts []string
+	for _, d := range down[rank] {
+		parts = append(parts, nested(down, d))
+	}
+	if len(parts) == 0 {
+		return strconv.Itoa(rank)
+	}
+	return fmt.Sprintf("%d(%s)", rank, strings.Join(parts, " "))
 }
 
 // tuningLines prints NCCL's own model by collective, what it does not offer left

@@ -40,7 +40,10 @@ func Limits(j *probe.Job, c *probe.Comm) []string {
 func silentPair(c *probe.Comm) bool {
 	_, cells := transportsOf(c)
 	n, hosts := len(ranksIn(c, cells)), len(commHosts(c))
-	return len(cells) < n*(n-1) && (n <= mostRows || hosts > 1 && hosts <= mostRows)
+	if n > mostRows {
+		return hosts > 1 && hosts <= mostRows
+	}
+	return len(cells) < n*(n-1)
 }
 
 // versionBefore compares NCCL versions.

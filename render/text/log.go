@@ -37,9 +37,7 @@ func Log(w io.Writer, j *probe.Job, res check.Result, s Style) error {
 	networks(out, j, s)
 	fabrics(out, j)
 	settings(out, j)
-	for _, line := range duplicates(j) {
-		fmt.Fprintln(out, line)
-	}
+	duplicates(out, j)
 	for i := range j.Comms {
 		communicator(out, j, &j.Comms[i], s)
 	}
@@ -237,16 +235,23 @@ func settings(w io.Writer, j *probe.Job) {
 }
 
 // duplicates names processes that claim one rank of a communicator.
-func duplicates(j *probe.Job) []string {
-	var out []string
+func duplicates(w io.Writer, j *probe.Job) {
+	const most = 8
+	n := 0
 	for _, c := range j.Comms {
 		for i := 1; i < len(c.Members); i++ {
-			if x, y := c.Members[i-1], c.Members[i]; x.Rank == y.Rank {
-				out = append(out, fmt.Sprintf("rank %d of communicator %s appears twice: %s and %s", x.Rank, commName(&c), processText(x), processText(y)))
+			x, y := c.Members[i-1], c.Members[i]
+			if x.Rank != y.Rank || x.Rank == probe.UnknownRank {
+				continue
+			}
+			if n++; n <= most {
+				fmt.Fprintf(w, "rank %d of communicator %s appears twice: %s and %s\n", x.Rank, commName(&c), processText(x), processText(y))
 			}
 		}
 	}
-	return out
+	if n > most {
+		fmt.Fprintf(w, "and %d more ranks appear twice\n", n-most)
+	}
 }
 
 func processText(m probe.Member) string {

@@ -132,8 +132,7 @@ func transports(w io.Writer, c *probe.Comm) {
 		}
 		fmt.Fprintf(w, "  %c  %s: %s%s: %s\n", t.letter, t.Name, plural(t.Pairs, "directed pair"), where, meanings[t.letter])
 	}
-	ranks := ranksIn(c, cells)
-	if len(ranks) <= mostRows {
+	if ranks := ranksIn(c, cells); len(ranks) <= mostRows {
 		labels := make([]string, len(ranks))
 		for i, r := range ranks {
 			labels[i] = strconv.Itoa(r)
@@ -166,10 +165,10 @@ func transports(w io.Writer, c *probe.Comm) {
 }
 
 // ranksIn lists the ranks of a matrix: all of a communicator that prints its size,
-// else those that appear.
+// else those that appear. Of more than fit it lists some.
 func ranksIn(c *probe.Comm, cells map[rankPair]string) []int {
 	var out []int
-	for r := range c.Ranks {
+	for r := range min(c.Ranks, mostRows+1) {
 		out = append(out, r)
 	}
 	if c.Ranks == 0 {
