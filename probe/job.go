@@ -17,9 +17,11 @@ type Job struct {
 	Systems    []SystemTree `json:"systems,omitempty"`
 	Products   []GPUProduct `json:"gpu_products,omitempty"`
 	Env        []EnvSetting `json:"env,omitempty"`
+	Graphs     []GraphFile  `json:"graph_files,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	Samples    []Sample     `json:"samples,omitempty"`
+	Summaries  []RunSummary `json:"run_summaries,omitempty"`
 }
 
 // LogFile says how much of one NCCL log was understood.
@@ -272,16 +274,20 @@ const AllCollectives = "collectives"
 
 // Graph is the result of one of NCCL's searches.
 type Graph struct {
-	Pattern   string   `json:"pattern"` // ring, balanced tree, split tree, tree, nvls, collnet direct
-	Channels  int      `json:"channels"`
-	BWIntra   float64  `json:"bw_intra_gbs"`
-	BWInter   float64  `json:"bw_inter_gbs"`
-	TypeIntra string   `json:"type_intra"`
-	TypeInter string   `json:"type_inter"`
-	CrossNIC  int      `json:"cross_nic"`
-	NoPath    bool     `json:"no_path,omitempty"` // the search failed and took the simple order
-	Orders    []string `json:"orders,omitempty"`  // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
-	Origins   []Origin `json:"origins,omitempty"`
+	Pattern   string  `json:"pattern"` // see PatternName
+	Channels  int     `json:"channels"`
+	BWIntra   float64 `json:"bw_intra_gbs"`
+	BWInter   float64 `json:"bw_inter_gbs"`
+	TypeIntra string  `json:"type_intra"`
+	TypeInter string  `json:"type_inter"`
+	CrossNIC  int     `json:"cross_nic"`
+	NoPath    bool    `json:"no_path,omitempty"` // the search failed and took the simple order
+	// Only graph files say: the search's number (0 ring, 1 tree, 2 collnet chain, 3
+	// nvls, 4 collnet direct), and whether all channels have the same order.
+	ID           Opt[int]  `json:"id,omitzero"`
+	SameChannels Opt[bool] `json:"same_channels,omitzero"`
+	Orders       []string  `json:"orders,omitempty"` // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
+	Origins      []Origin  `json:"origins,omitempty"`
 }
 
 // Ring is the order of ranks on one ring channel.
@@ -401,7 +407,7 @@ func BusFactor(collective string, ranks int) (factor float64, ok bool) {
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples)+len(j.Summaries) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.

@@ -56,11 +56,16 @@ func (l *Log) job(hosts []string) probe.Job {
 
 // loose returns what no communicator line claims: logs before NCCL 2.18, cut ones,
 // and excerpts. Its ranks are those that a connection's printer shows, as long as
-// only one process claims each.
+// only one process claims each. Torn connections of an unknown process do not count
+// beside communicators, to which they most likely belong.
 func (l *Log) loose() probe.Comm {
-	out := l.comm(l.Loose)
+	loose := l.Loose
+	if len(l.Comms) > 0 {
+		loose.Conns = slices.DeleteFunc(slices.Clone(loose.Conns), func(k Connection) bool { return len(k.Procs) == 0 })
+	}
+	out := l.comm(loose)
 	at := map[int]int{} // index in Procs; -1 = several
-	for _, k := range l.Loose.Conns {
+	for _, k := range loose.Conns {
 		rank := k.From.Rank
 		if k.Dir == DirReceive {
 			rank = k.To.Rank
