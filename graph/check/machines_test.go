@@ -171,6 +171,8 @@ func TestLogs(t *testing.T) {
 		"corpus/logs/snip-1769-gb200-mnnvl-healthmask.log":                                               nil,
 		"corpus/logs/snip-342-shm-64MB.log":                                                              {"shm-too-small host:localhost"},
 		"corpus/logs/snip-529-ip6tnl0.log":                                                               nil, // one host of a job of unknown size: a gap
+		"corpus/logs/snip-2329-nvlink-p2p-disabled.log":                                                  {"nvlink-p2p-disabled gpu:0 gpu:1"},
+		"corpus/logs/snip-897-gdr-one-side.log":                                                          {"gdr-one-sided rank:2"},
 		"corpus/logs/snip-horovod584-lo-first.log":                                                       {"log-interface-unroutable paigcr-b-gpu-1012/net:lo paigcr-b-gpu-1012/net:eth1"},
 		"corpus/logs/snip-tests182-vm-speed-unreadable.log":                                              {"pcie-speed-unreadable pci:0000:03:01.0"},
 		"corpus/logs/thomaslie-A100PCIe-HDR-GDR-on.txt":                                                  nil,

@@ -24,7 +24,7 @@ func Log(w io.Writer, j *probe.Job, res check.Result, s Style) error {
 		if l.Records == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s on %s", l.File, plural64(l.Records, "NCCL record"), plural64(l.Lines, "line"))
+		fmt.Fprintf(out, "%s: %s on %s", l.File, plural(int(l.Records), "NCCL record"), plural(int(l.Lines), "line"))
 		if l.Torn > 0 {
 			fmt.Fprintf(out, ", %d of them incomplete", l.Torn)
 		}
@@ -354,11 +354,4 @@ func warnings(w io.Writer, events []probe.Event, s Style) {
 		}
 		fmt.Fprintf(w, "warned%s%s (first at %s): %s\n", times, onHosts(g.hosts, 0), g.at.Where, g.text)
 	}
-}
-
-func plural64(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
