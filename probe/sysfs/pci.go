@@ -261,6 +261,8 @@ func (r *reader) device(f function) probe.PCIDevice {
 		Speed: get(r, object, dir, "max_link_speed", probe.ParsePCIeSpeed),
 		Width: get(r, object, dir, "max_link_width", parseWidth),
 	}
+	d.Errors = r.errorCounters(object, dir)
+	r.config(&d, dir)
 	return d
 }
 
