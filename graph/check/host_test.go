@@ -25,8 +25,11 @@ func (h *host) pci(addr, parent, id string, class probe.PCIClass, numa int, l pr
 	}
 	d := probe.PCIDevice{
 		Addr: bdf(addr), Root: fmt.Sprintf("pci%s", addr[:7]), Class: probe.Some(class), Vendor: probe.Some(v), Device: probe.Some(dv),
-		Current: l, Max: l, Runtime: "active",
+		Current: l, Max: l, Runtime: "active", Errors: noErrors(),
 		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys/bus/pci/devices/" + addr}},
+	}
+	if class != probe.ClassBridgePCI {
+		d.IOMMU = "identity"
 	}
 	if d.NUMANone = numa < 0; !d.NUMANone {
 		d.NUMA = probe.Some(numa)
@@ -45,7 +48,14 @@ func (h *host) dev(addr string) *probe.PCIDevice {
 
 func (h *host) bridge(addr, parent, id string, numa int, l probe.PCIeLink) string {
 	h.pci(addr, parent, id, probe.ClassBridgePCI, numa, l)
+	h.dev(addr).ACS = probe.Some(uint16(0))
 	return addr
+}
+
+// noErrors are the counters of a function that met none.
+func noErrors() *probe.PCIeCounters {
+	none := probe.Some[uint64](0)
+	return &probe.PCIeCounters{Correctable: none, NonFatal: none, Fatal: none}
 }
 
 // gpu adds a GPU at work in P0, seen by sysfs and its driver.
@@ -185,6 +195,10 @@ func belowSwitch(n int) string { return "--" + switchKey(n) }
 func h100x8() *host {
 	h := &host{}
 	h.inv.Host.Name = "gx07"
+	h.inv.Settings = probe.Settings{
+		IOMMU: probe.Some(true), PeerMemory: probe.Some([]string{"nv_mem"}),
+		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys"}},
+	}
 	h.numa(2)
 	for n := range 8 {
 		numa := n / 4
@@ -240,7 +254,7 @@ func (h *host) asFile() *host {
 		if d.Class.Or(0) == probe.ClassNVSwitch {
 			continue
 		}
-		d.Root, d.Current, d.Runtime, d.Origins = "", probe.PCIeLink{}, "", from
+		d.Root, d.Current, d.Runtime, d.IOMMU, d.ACS, d.Errors, d.Origins = "", probe.PCIeLink{}, "", "", probe.Opt[uint16]{}, nil, from
 		kept = append(kept, d)
 	}
 	for i := range kept {

@@ -33,7 +33,7 @@ func (r *reader) config(d *probe.PCIDevice, dir string) {
 	if !bridge && !class.IsGPU() && !class.IsNIC() {
 		return
 	}
-	text, err := r.text(path.Join(dir, "config"), configSize)
+	text, err := r.text(path.Join(dir, "config"), configSize+1) // an archive of texts ends it with a line end
 	if err != nil {
 		if !noValue(err) {
 			r.gap("pci "+d.Addr.String()+" config", path.Join(dir, "config"), err)
