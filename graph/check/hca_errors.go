@@ -51,7 +51,7 @@ func runHCAErrors(p *Pass) {
 		siblings, calm := 0, 0
 		for j, o := range all {
 			other, known := o.downs.Get()
-			if i == j || !known || model(o.node) != model(r.node) {
+			if i == j || !known || !sameAdapter(o.node, r.node) {
 				continue
 			}
 			siblings++
@@ -74,6 +74,13 @@ func runHCAErrors(p *Pass) {
 			Fix:      "network operator: clean or replace the cable or its optics, then try another switch port; look at the counters of the switch's end too (ibqueryerrors, mlxlink)",
 		})
 	}
+}
+
+// sameAdapter reports two HCAs that are known to be of one model.
+func sameAdapter(a, b *graph.Node) bool {
+	x, ok := pciID(a.PCI)
+	y, _ := pciID(b.PCI)
+	return ok && x == y
 }
 
 func counterOf(p probe.HCAPort, name string) probe.Opt[uint64] {

@@ -12,8 +12,8 @@ var hcaSharedByGPUs = Rule{
 	Title: "One HCA serves more GPUs than its share while another serves none",
 	Doc: `Fires for an HCA that is the nearest of more GPUs than there are GPUs per data HCA
 (rounded up), while another data HCA is the nearest of none. Data HCAs are the usable
-ones of the model, link layer and rate that most have. GPUs with several nearest HCAs
-spread evenly over them.
+ones that share a PCIe switch with a GPU (all, where none does), of the model, link layer
+and rate that most have. GPUs with several nearest HCAs spread evenly over them.
 
 warning.
 
@@ -82,11 +82,19 @@ func runHCASharedByGPUs(p *Pass) {
 	}
 }
 
-// dataHCAs lists, by position, the usable HCAs of the most frequent kind.
+// dataHCAs lists, by position, the usable HCAs near a GPU, or where none is near
+// all, of the most frequent kind.
 func (p *Pass) dataHCAs() []int {
+	near := func(h int) bool {
+		return slices.ContainsFunc(p.facts.class, func(row []graph.PathClass) bool { return row[h].Near() })
+	}
+	someNear := false
+	for h := range p.facts.hcas {
+		someNear = someNear || near(h)
+	}
 	var groups [][]int
 	for h, n := range p.facts.hcas {
-		if usability(n.HCA) != yes {
+		if usability(n.HCA) != yes || someNear && !near(h) {
 			continue
 		}
 		i := slices.IndexFunc(groups, func(g []int) bool { return differences(p.facts.hcas[g[0]], n) == "" })

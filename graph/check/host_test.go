@@ -65,7 +65,8 @@ func (h *host) gpu(addr, parent, id string, cc, numa int, l probe.PCIeLink, link
 	h.inv.GPUs = append(h.inv.GPUs, probe.GPU{
 		Index: probe.Some(n), Addr: probe.Some(bdf(addr)), CC: probe.Some(cc), PState: probe.Some(0), Utilization: probe.Some(97),
 		Events: probe.Some(uint64(0)), Current: l, Max: l, NVLinks: probe.Some(links), MIG: probe.Some(false),
-		Origins: []probe.Origin{{Source: probe.SourceNVML, Where: fmt.Sprintf("device %d", n)}},
+		LinkCounts: &probe.NVLinkCounts{Replay: probe.LinkColumn{probe.Some[uint64](0)}},
+		Origins:    []probe.Origin{{Source: probe.SourceNVML, Where: fmt.Sprintf("device %d", n)}},
 	})
 }
 
@@ -76,7 +77,7 @@ func (h *host) hca(name, addr, parent, id string, numa int, l probe.PCIeLink, gb
 	h.inv.HCAs = append(h.inv.HCAs, probe.HCA{
 		Name: name, Addr: probe.Some(bdf(addr)),
 		Ports: []probe.HCAPort{{Port: 1, LinkLayer: "InfiniBand", State: probe.PortActive, PhysState: "LinkUp",
-			Rate: probe.Some(probe.Mbps(1000 * gbps)), RateText: rates[gbps]}},
+			Rate: probe.Some(probe.Mbps(1000 * gbps)), RateText: rates[gbps], Counters: []probe.Counter{{Name: "link_downed"}}}},
 		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys/class/infiniband/" + name}},
 	})
 }

@@ -27,7 +27,7 @@ func runInventory(p *Pass) {
 func (p *Pass) unjudgedEvents() {
 	var subjects []string
 	for _, e := range p.Inv.Events {
-		if e.Kind == probe.EventNote {
+		if e.Kind == probe.EventNote || e.Kind == probe.EventXid { // rule gpu-faulted reads Xids
 			continue
 		}
 		s := e.Subject

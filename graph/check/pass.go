@@ -104,6 +104,8 @@ const (
 	inGuest    = "in a guest, PCIe links and distances are what the hypervisor claims"
 	onHost     = "run ncclmap on the bare-metal host"
 	noLiveLink = "current PCIe link not in the sources"
+	noDriver   = "what the driver reports of the GPU is not in the sources"
+	askDriver  = "run ncclmap on the host itself, or add nvidia-smi -q"
 	noCounters = "error counters not in the sources"
 	readLive   = "run ncclmap on the host itself, or name its recorded /sys beside the other sources"
 )

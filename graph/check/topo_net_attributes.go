@@ -18,7 +18,7 @@ adapter that they share.
 
 warning; critical where adapters are taken for one.
 
-Silent for elements that give only a name, which NCCL completes at run time, for two
+Silent for elements that give only name and dev, which NCCL completes at run time, for two
 functions of one adapter, and for socket interfaces.`,
 	Run: runTopoNetAttributes,
 }
@@ -93,7 +93,7 @@ func runTopoNetAttributes(p *Pass) {
 	p.Report(f)
 }
 
-// bareNet reports a <net> that leaves everything but the name to NCCL.
+// bareNet reports a <net> that leaves what it describes to NCCL.
 func bareNet(h *probe.HCA) bool {
-	return h.SysImageGUID == "" && !h.GDR.Known() && !h.NCCLDev.Known() && len(h.Ports) == 1 && !h.Ports[0].Rate.Known() && h.Ports[0].Port == 0
+	return h.SysImageGUID == "" && !h.GDR.Known() && len(h.Ports) == 1 && !h.Ports[0].Rate.Known() && h.Ports[0].Port == 0
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
@@ -29,9 +30,7 @@ func runTopoNUMAWrong(p *Pass) {
 	for _, n := range p.Inv.NUMA {
 		socket[n.ID] = n.Package
 	}
-	type move struct{ says, is int }
-	split, wrong := Finding{Severity: Info}, Finding{Severity: Critical}
-	moves := map[move]int{}
+	split, wrong := misplaced{says: "another node of the socket"}, misplaced{says: "the wrong NUMA node"}
 	for _, claim := range c.leaves() {
 		own := p.facts.pci[claim.Addr]
 		if own == nil {
@@ -42,33 +41,53 @@ func runTopoNUMAWrong(p *Pass) {
 		if !okSays || !okIs || says == is {
 			continue
 		}
-		f := &wrong
+		m := &wrong
 		if s := socket[says]; s.Known() && s == socket[is] {
-			f = &split
+			m = &split
 		}
-		f.Subjects = append(f.Subjects, p.keyOf(claim.Addr))
-		moves[move{says, is}]++
-		f.Evidence = append(f.Evidence,
+		m.add(p.keyOf(claim.Addr), fmt.Sprintf("under <cpu> %d and on node %d", says, is),
 			evidence(claim.Origins, "numa", "", "%s under <cpu numaid=\"%d\">", claim.Addr, says),
 			evidence(own.Origins, "numa", "numa_node", "numa_node %d of %s", is, claim.Addr))
 	}
-	for _, f := range []Finding{wrong, split} {
-		if len(f.Subjects) == 0 {
-			continue
-		}
-		f.Subjects = append(f.Subjects, c.key())
-		var parts []string
-		for _, says := range c.NUMA {
-			for _, is := range p.Inv.NUMA {
-				sameSocket := socket[says.ID].Known() && socket[says.ID] == socket[is.ID]
-				if n := moves[move{says.ID, is.ID}]; n > 0 && sameSocket == (f.Severity == Info) {
-					parts = append(parts, fmt.Sprintf("%s under <cpu> %d on node %d", count(n, "device", "devices"), says.ID, is.ID))
-				}
-			}
-		}
-		f.Observed = strings.Join(parts, ", ")
-		f.Expected = "each device under the <cpu> of its numa_node"
-		f.Fix = fmt.Sprintf("whoever keeps %s: put each device under the <cpu> of the numa_node that /sys/bus/pci/devices shows", c.file)
-		p.Report(f)
+	p.reportMisplaced(c, Critical, wrong)
+	p.reportMisplaced(c, Info, split)
+}
+
+// misplaced is the devices that a file and the kernel place differently.
+type misplaced struct {
+	says     string
+	subjects []string
+	moves    []string // "under <cpu> 0 and on node 1"
+	of       map[string]int
+	proof    []Evidence
+}
+
+func (m *misplaced) add(key, move string, proof ...Evidence) {
+	m.subjects = append(m.subjects, key)
+	if m.of[move] == 0 {
+		m.moves = append(m.moves, move)
 	}
+	if m.of == nil {
+		m.of = map[string]int{}
+	}
+	m.of[move]++
+	m.proof = append(m.proof, proof...)
+}
+
+func (p *Pass) reportMisplaced(c *claims, severity Severity, m misplaced) {
+	if len(m.subjects) == 0 {
+		return
+	}
+	slices.Sort(m.moves)
+	for i, move := range m.moves {
+		m.moves[i] = count(m.of[move], "device", "devices") + " " + move
+	}
+	p.Report(Finding{
+		Severity: severity,
+		Subjects: append(m.subjects, c.key()),
+		Expected: "each device under the <cpu> of its numa_node",
+		Observed: m.says + ": " + strings.Join(m.moves, ", "),
+		Evidence: m.proof,
+		Fix:      fmt.Sprintf("whoever keeps %s: put each device under the <cpu> of the numa_node that /sys/bus/pci/devices shows", c.file),
+	})
 }

@@ -233,6 +233,9 @@ func (r *reader) pci(e *Element, at place) error {
 		Max: r.link(e, addr), Origins: r.origins(e),
 		Extra: extra(e, "busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed", "link_width"),
 	}
+	if s, ok := e.Text("link_speed"); ok && s == "" {
+		d.Extra = append(d.Extra, probe.Attr{Name: "link_speed"}) // NCCL could not read it, and takes Gen3
+	}
 	for _, l := range e.kids("pcilink") {
 		if target, ok := l.Text("target"); ok {
 			d.Extra = append(d.Extra, probe.Attr{Name: "pcilink", Value: target})
