@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
@@ -11,9 +10,10 @@ import (
 var cpuCgroupNarrow = Rule{
 	ID:    "cpu-cgroup-narrow",
 	Title: "Few CPUs for the GPUs, or none near them",
-	Doc: `Fires where the CPUs that processes may use (control group, Cpus_allowed_list, CPU affinity
-of nvidia-smi topo -m) are fewer than two for each GPU, or where none of them is on a
-GPU's NUMA node: NCCL's proxy threads then share a core or work across the sockets.
+	Doc: `Fires where the CPUs that processes may use (control group, Cpus_allowed_list) are fewer
+than two for each GPU, or where none of them is on a GPU's NUMA node: NCCL's proxy threads
+then share a core or work across the sockets. Of nvidia-smi topo -m only the CPUs near a
+GPU are known: fires where that is one (likely).
 
 warning.
 
@@ -28,22 +28,14 @@ func runCPUCgroupNarrow(p *Pass) {
 		return
 	}
 	allowed := p.Inv.Settings.CPUs
-	proof := []Evidence{evidence(p.Inv.Settings.Origins, "allowed_cpus", "", "allowed CPUs %s", allowed)}
 	if allowed == "" {
-		var parts []string
-		proof = nil
-		for _, n := range p.facts.gpus {
-			if n.GPU.CPUAffinity == "" {
-				return
-			}
-			parts = append(parts, string(n.GPU.CPUAffinity))
-			proof = append(proof, evidence(n.GPU.Origins, "cpu_affinity", "", "CPU affinity %s of %s", n.GPU.CPUAffinity, n.Label))
-		}
-		allowed, _ = probe.ParseCPUList(strings.Join(parts, ","))
+		p.narrowAffinity()
+		return
 	}
+	proof := []Evidence{evidence(p.Inv.Settings.Origins, "allowed_cpus", "", "allowed CPUs %s", allowed)}
 	cpus := len(allowed.CPUs())
 	if want := cpusPerGPU * len(p.facts.gpus); cpus < want {
-		p.reportCPUs(append([]string{p.Host()}, keys(p.facts.gpus)...),
+		p.reportCPUs(Sure, append([]string{p.Host()}, keys(p.facts.gpus)...),
 			fmt.Sprintf("at least %d CPUs for %s", want, count(len(p.facts.gpus), "GPU", "GPUs")), count(cpus, "CPU", "CPUs")+": "+string(allowed), proof)
 		return
 	}
@@ -56,18 +48,35 @@ func runCPUCgroupNarrow(p *Pass) {
 		proof = append(proof, evidence(n.Home.NUMA.Origins, "cpus", "cpulist", "CPUs of %s: %s", n.Home.Label, n.Home.NUMA.CPUs))
 	}
 	if len(far) > 0 {
-		p.reportCPUs(append(keys(far), p.Host()), "CPUs on the NUMA nodes of "+labels(far), "none: CPUs "+string(allowed), proof)
+		p.reportCPUs(Sure, append(keys(far), p.Host()), "CPUs on the NUMA nodes of "+labels(far), "none: CPUs "+string(allowed), proof)
 	}
 }
 
-func (p *Pass) reportCPUs(subjects []string, expected, observed string, proof []Evidence) {
+// narrowAffinity judges what the driver shows: the CPUs near a GPU that the asking
+// process may use, which are fewer than it has in all.
+func (p *Pass) narrowAffinity() {
+	var narrow []*graph.Node
+	var proof []Evidence
+	for _, n := range p.facts.gpus {
+		if cpus := n.GPU.CPUAffinity; cpus != "" && len(cpus.CPUs()) < cpusPerGPU {
+			narrow = append(narrow, n)
+			proof = append(proof, evidence(n.GPU.Origins, "cpu_affinity", "", "CPU affinity of %s: %s", n.Label, cpus))
+		}
+	}
+	if len(narrow) > 0 {
+		p.reportCPUs(Likely, append(keys(narrow), p.Host()), fmt.Sprintf("at least %d CPUs near each GPU", cpusPerGPU), "1 CPU near "+labels(narrow), proof)
+	}
+}
+
+func (p *Pass) reportCPUs(certainty Certainty, subjects []string, expected, observed string, proof []Evidence) {
 	p.Report(Finding{
-		Severity: Warning,
-		Subjects: subjects,
-		Expected: expected,
-		Observed: observed,
-		Evidence: proof,
-		Fix:      "whoever starts the jobs: ask for more CPUs (the pod's CPU request, --cpus-per-task), on the sockets of the GPUs. NCCL_IGNORE_CPU_AFFINITY=1 only if the launcher cannot be changed",
+		Severity:  Warning,
+		Certainty: certainty,
+		Subjects:  subjects,
+		Expected:  expected,
+		Observed:  observed,
+		Evidence:  proof,
+		Fix:       "whoever starts the jobs: ask for more CPUs (the pod's CPU request, --cpus-per-task), on the sockets of the GPUs. NCCL_IGNORE_CPU_AFFINITY=1 only if the launcher cannot be changed",
 	})
 }
 

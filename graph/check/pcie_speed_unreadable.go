@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
@@ -24,6 +25,9 @@ beside the host states the speed.`,
 func runPCIeSpeedUnreadable(p *Pass) {
 	c, ok := p.claims()
 	beside := ok && c.beside
+	var blind []*graph.Node
+	var proof []Evidence
+	severity := Info
 	for _, n := range slices.Concat(p.facts.gpus, p.facts.hcas) {
 		if n.PCI == nil || n.PCI.Max.Speed.Known() {
 			continue
@@ -32,20 +36,24 @@ func runPCIeSpeedUnreadable(p *Pass) {
 		if i < 0 || beside && c.at[n.PCI.Addr] != nil && c.at[n.PCI.Addr].Max.Speed.Known() {
 			continue
 		}
-		severity := Info
 		if gen4OrNewer(n) {
 			severity = Warning
 		}
 		a := n.PCI.Extra[i]
-		p.Report(Finding{
-			Severity: severity,
-			Subjects: []string{n.Key},
-			Expected: "a link speed that NCCL can read, such as 32.0 GT/s PCIe",
-			Observed: a.Name + " is \"" + a.Value + "\"; NCCL assumes Gen3 x16 (12 GB/s)",
-			Evidence: []Evidence{evidence(n.PCI.Origins, "max_link.speed_gts", a.Name, "%s of %s is %q", a.Name, n.Label, a.Value)},
-			Fix:      "whoever starts the jobs: give NCCL a topology file (NCCL_TOPO_FILE) with the true link_speed and link_width; administrator: a newer kernel reads newer speeds",
-		})
+		blind = append(blind, n)
+		proof = append(proof, evidence(n.PCI.Origins, "max_link.speed_gts", a.Name, "%s of %s is %q", a.Name, n.Label, a.Value))
 	}
+	if len(blind) == 0 {
+		return
+	}
+	p.Report(Finding{
+		Severity: severity,
+		Subjects: keys(blind),
+		Expected: "link speeds that NCCL can read, such as 32.0 GT/s PCIe",
+		Observed: fmt.Sprintf("no speed for %s: NCCL assumes Gen3 x16 (12 GB/s)", labels(blind)),
+		Evidence: proof,
+		Fix:      "whoever starts the jobs: give NCCL a topology file (NCCL_TOPO_FILE) with the true link_speed and link_width; administrator: a newer kernel reads newer speeds",
+	})
 }
 
 // gen4OrNewer reports devices whose PCIe interface is Gen4 or newer.
