@@ -13,8 +13,8 @@ var nvlinkRingBroken = Rule{
 peers, when no closed way over NVLinks passes all of them: a part of a cube mesh, such
 as GPUs 1, 2, 4 and 5 of eight. GPUs that no NVLink joins at all are judged apart.
 
-warning; info where a relay through one GPU between closes the ring (NCCL 2.10 and
-later; the newest is assumed).
+warning; info where one relay through a GPU between closes the ring (NCCL 2.10 and later;
+the newest is assumed).
 
 Silent with NVSwitch and for boards joined in pairs.`,
 	Run: runNVLinkRingBroken,
@@ -25,11 +25,11 @@ const mostRingGPUs = 16
 
 func runNVLinkRingBroken(p *Pass) {
 	for _, gpus := range p.nvlinkIslands() {
-		if len(gpus) < 3 || len(gpus) > mostRingGPUs || p.closes(gpus, graph.NVL) {
+		if len(gpus) < 3 || len(gpus) > mostRingGPUs || p.closes(gpus, 0) {
 			continue
 		}
 		severity, observed := Warning, "no ring over NVLink passes all of them"
-		if p.closes(gpus, graph.NVB) && !ncclBefore(p.Inv.Runtime.NCCL, 2, 10) {
+		if p.closes(gpus, 1) && !ncclBefore(p.Inv.Runtime.NCCL, 2, 10) {
 			severity, observed = Info, "a ring over NVLink closes only with a relay through another GPU"
 		}
 		var proof []Evidence
@@ -98,32 +98,45 @@ func inOrder(all, part []*graph.Node) []*graph.Node {
 	return out
 }
 
-// closes reports a ring through all GPUs whose every step is of the given class
-// or better. reach[set] holds the GPUs at which a way can end that begins at the
-// first and passes exactly the set.
-func (p *Pass) closes(gpus []*graph.Node, worst graph.PathClass) bool {
+// closes reports a ring over direct NVLinks through all GPUs, of which at most so
+// many steps, 0 or 1, are relayed through one other GPU.
+func (p *Pass) closes(gpus []*graph.Node, relays int) bool {
 	n := len(gpus)
-	joined := make([]uint, n)
+	joined := [2][]uint{make([]uint, n), make([]uint, n)} // directly, by a relay
 	for i, a := range gpus {
 		for j, b := range gpus {
-			if c := p.Topo.Class(a, b); i != j && (c == graph.NVL || c == worst) {
-				joined[i] |= 1 << j
+			switch c := p.Topo.Class(a, b); {
+			case i != j && c == graph.NVL:
+				joined[0][i] |= 1 << j
+			case c == graph.NVB:
+				joined[1][i] |= 1 << j
 			}
 		}
 	}
-	reach := make([]uint, 1<<n)
-	reach[1] = 1
-	for set := uint(1); set < 1<<n; set += 2 {
-		for i := range n {
-			if reach[set]&(1<<i) == 0 {
-				continue
-			}
-			for j := range n {
-				if joined[i]&(1<<j) != 0 && set&(1<<j) == 0 {
-					reach[set|1<<j] |= 1 << j
+	// ends[r][set] holds the GPUs at which a way can end that begins at the first,
+	// passes exactly the set, and takes r relays.
+	ends := [2][]uint{make([]uint, 1<<n), make([]uint, 1<<n)}
+	ends[0][1] = 1
+	all := uint(1)<<n - 1
+	for set := uint(1); set <= all; set += 2 {
+		for used := 0; used <= relays; used++ {
+			for i := range n {
+				if ends[used][set]&(1<<i) == 0 {
+					continue
+				}
+				for step := 0; used+step <= relays; step++ {
+					next := joined[step][i]
+					if set == all && next&1 != 0 {
+						return true
+					}
+					for j := range n {
+						if next&(1<<j) != 0 && set&(1<<j) == 0 {
+							ends[used+step][set|1<<j] |= 1 << j
+						}
+					}
 				}
 			}
 		}
 	}
-	return reach[1<<n-1]&joined[0] != 0
+	return false
 }
