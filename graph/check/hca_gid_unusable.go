@@ -17,7 +17,9 @@ var hcaGIDUnusable = Rule{
 	Doc: `Fires for an ACTIVE Ethernet port whose GID at the index that NCCL uses is empty,
 link-local (fe80::/10), or RoCE v1 while there is a RoCE v2 entry with an IPv4 address;
 and for one without any entry that NCCL's own choice takes. The index is that of
-NCCL_IB_GID_INDEX, else 0 before NCCL 2.21; from then on NCCL chooses.
+NCCL_IB_GID_INDEX; from NCCL 2.21 on NCCL chooses. Before it takes index 0, which is always
+link-local and good within one Ethernet segment: fires for it only where a job's log shows
+that a queue pair could not be connected.
 
 critical: connections fail.
 
@@ -47,7 +49,13 @@ func runHCAGIDUnusable(p *Pass) {
 			if i, err := strconv.Atoi(set); fixed && err == nil {
 				index = i
 			} else if set == "" && old {
-				index = 0
+				failed := p.queuePairFailed()
+				if failed == nil {
+					p.Gap("NCCL before 2.21 takes GID index 0, which is link-local: whether all hosts are on one Ethernet segment is not in the sources",
+						"run a job with NCCL_DEBUG=INFO, and read its log beside this", portKey(n.HCA, port))
+					continue
+				}
+				index, by = 0, []Evidence{evidence(failed.Origins, "", "", "%s", failed.Text)}
 			}
 			why := ""
 			switch {
@@ -64,6 +72,16 @@ func runHCAGIDUnusable(p *Pass) {
 			}
 		}
 	}
+}
+
+// queuePairFailed returns the line of a job that could not connect.
+func (p *Pass) queuePairFailed() *probe.Event {
+	for i, e := range p.Job.Events {
+		if strings.Contains(e.Text, "ibv_modify_qp failed") {
+			return &p.Job.Events[i]
+		}
+	}
+	return nil
 }
 
 func (p *Pass) reportGID(n *graph.Node, port probe.HCAPort, why string, best int, fixed bool, by []Evidence) {

@@ -170,7 +170,11 @@ func TestHCAGIDUnusable(t *testing.T) {
 		{name: "link-local", host: roce(usableGIDs()...).with(index("2.14.3", "1")), want: env, says: []string{"GID index 1 is link-local: fe80::ba3f:d2ff:fe44:90c2", "NCCL_IB_GID_INDEX=3"}},
 		{name: "RoCE v1", host: roce(usableGIDs()...).with(index("2.22.3", "2")), want: env, says: []string{"RoCE v1"}},
 		{name: "empty", host: roce(usableGIDs()...).with(index("", "7")), want: env, says: []string{"GID index 7 is empty"}},
-		{name: "index 0 before 2.21", host: roce(usableGIDs()...).with(job("2.18.3")), want: port},
+		{name: "index 0 before 2.21", host: roce(usableGIDs()...).with(job("2.18.3")), gap: "one Ethernet segment"},
+		{name: "index 0 before 2.21, connections fail", host: roce(usableGIDs()...).with(job("2.18.3")).with(func(h *host) {
+			h.inv.Events = []probe.Event{{Kind: probe.EventWarning, Text: "Call to ibv_modify_qp failed with error Connection timed out",
+				Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "nccl.log:40"}}}}
+		}), want: port},
 		{name: "-1 is NCCL's choice", host: roce(usableGIDs()...).with(index("2.22.3", "-1"))},
 		{name: "no address", host: roce(usableGIDs()[:2]...), want: port, says: []string{"no RoCE v2 entry with an IPv4 address", "give the interface of this port an IPv4 address"}},
 		{name: "IPv6 alone", host: roce(v6), want: port},
