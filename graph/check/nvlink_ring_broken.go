@@ -16,7 +16,7 @@ as GPUs 1, 2, 4 and 5 of eight. GPUs that no NVLink joins at all are judged apar
 warning; info where one relay through a GPU between closes the ring (NCCL 2.10 and later;
 the newest is assumed).
 
-Silent with NVSwitch and for boards joined in pairs.`,
+Silent with NVSwitch, for boards joined in pairs, and while an NVLink of them is down.`,
 	Run: runNVLinkRingBroken,
 }
 
@@ -53,12 +53,12 @@ func runNVLinkRingBroken(p *Pass) {
 	}
 }
 
-// nvlinkIslands groups the GPUs that direct NVLinks join.
+// nvlinkIslands groups the GPUs that direct NVLinks join, none of which is down.
 func (p *Pass) nvlinkIslands() [][]*graph.Node {
 	var out [][]*graph.Node
 	seen := map[*graph.Node]bool{}
 	for _, first := range p.facts.gpus {
-		if seen[first] {
+		if seen[first] || p.nvlinkCount(first).switched {
 			continue
 		}
 		seen[first] = true
@@ -68,7 +68,8 @@ func (p *Pass) nvlinkIslands() [][]*graph.Node {
 			n := queue[0]
 			queue = queue[1:]
 			island = append(island, n)
-			direct = direct && !p.nvlinkCount(n).switched
+			links := p.nvlinkCount(n)
+			direct = direct && !links.switched && len(links.down) == 0
 			for _, m := range p.nvlinkPeers(n) {
 				if !seen[m] {
 					seen[m] = true

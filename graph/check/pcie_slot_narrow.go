@@ -14,7 +14,7 @@ info; warning where an HCA's port rate does not fit through the port.
 
 Silent in a guest, and for GPUs whose siblings of the same model all sit so: a newer GPU in
 an older host.`,
-	Replaces: []string{"pcie-path-bottleneck"},
+	Replaces: []string{"pcie-path-bottleneck", "pcie-shared-uplink"},
 	Run:      runPCIeSlotNarrow,
 }
 

@@ -20,7 +20,8 @@ warning; critical where adapters are taken for one.
 
 Silent for elements that give only name and dev, which NCCL completes at run time, for two
 functions of one adapter, and for socket interfaces.`,
-	Run: runTopoNetAttributes,
+	Replaces: []string{"hca-functions-share-port"},
+	Run:      runTopoNetAttributes,
 }
 
 func runTopoNetAttributes(p *Pass) {
