@@ -218,11 +218,14 @@ func TestNetVirtualInterfaces(t *testing.T) {
 	}
 	testRule(t, "net-virtual-interfaces", []ruleCase{
 		{name: "healthy", host: h100x8().with(nets(10e3, "eth0", "veth1"))},
-		{name: "container interfaces", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0", "veth12", "br-4f", "cali9")), want: []string{"warning sure net:veth12 net:br-4f net:cali9"}, says: []string{"NCCL_SOCKET_IFNAME=eth0"}},
+		{name: "container interfaces", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0", "veth12", "br-4f", "cali9")), want: []string{"warning possible net:veth12 net:br-4f net:cali9"}, says: []string{"NCCL_SOCKET_IFNAME=eth0"}},
+		{name: "a job uses one", host: l40s(1).with(nets(10e3, "eth0", "br-4f")).with(func(h *host) {
+			h.inv.Interfaces = []probe.Interface{{Use: probe.UseSocket, Name: "br-4f", Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "nccl.log:2"}}}}
+		}), want: []string{"warning sure net:br-4f"}},
 		{name: "docker0 alone", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0"))},
-		{name: "the user's exclusion admits docker0", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0")).with(job("", "NCCL_SOCKET_IFNAME", "^lo")), want: []string{"warning sure net:docker0"}},
+		{name: "the user's exclusion admits docker0", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0")).with(job("", "NCCL_SOCKET_IFNAME", "^lo")), want: []string{"warning possible net:docker0"}},
 		{name: "a faster interface", host: l40s(1).with(nets(100e3, "eth0", "veth12"))},
-		{name: "speed not known", host: l40s(1).with(nets(0, "eth0", "veth12")), want: []string{"warning sure net:veth12"}},
+		{name: "speed not known", host: l40s(1).with(nets(0, "eth0", "veth12")), want: []string{"warning possible net:veth12"}},
 		{name: "named", host: l40s(1).with(nets(10e3, "eth0", "veth12")).with(job("", "NCCL_SOCKET_IFNAME", "eth0"))},
 		{name: "without carrier", host: l40s(1).with(nets(10e3, "eth0", "veth12")).with(func(h *host) { h.inv.NetDevs[1].Carrier = probe.Some(false) })},
 	})

@@ -18,7 +18,8 @@ virtual ones (veth, br-, docker, virbr, cali, cni, flannel, tunl, ip6tnl, tap) b
 physical one of 10 Gb/s or less: NCCL takes 10 Gb/s for each of unknown speed, so they
 look as good. lo and docker are left out by NCCL itself while NCCL_SOCKET_IFNAME is unset.
 
-warning.
+warning; sure where a job's log lists them, possible where only the kernel shows them: it
+does not say here which of them has an address.
 
 Silent with an RDMA network, and where NCCL_SOCKET_IFNAME leaves them out.`,
 	Run: runNetVirtualInterfaces,
@@ -45,6 +46,7 @@ func runNetVirtualInterfaces(p *Pass) {
 	var best probe.Rate
 	var subjects []string
 	proof := slices.Clone(by)
+	certainty := Possible
 	for _, d := range p.Inv.NetDevs {
 		up := d.Carrier == probe.Some(true) || d.State == "up"
 		switch {
@@ -53,6 +55,10 @@ func runNetVirtualInterfaces(p *Pass) {
 			virtual = append(virtual, d.Name)
 			subjects = append(subjects, "net:"+d.Name)
 			proof = append(proof, evidence(d.Origins, "state", "operstate", "%s is up", d.Name))
+			if i := slices.IndexFunc(p.Job.Interfaces, func(x probe.Interface) bool { return x.Name == d.Name && x.Use == probe.UseSocket && p.Here(x.Host) }); i >= 0 {
+				certainty = Sure
+				proof = append(proof, evidence(p.Job.Interfaces[i].Origins, "", "", "NCCL uses %s", d.Name))
+			}
 		case !d.Virtual:
 			physical = append(physical, d.Name)
 			best = max(best, d.Speed.Or(assumedSpeed))
@@ -62,11 +68,12 @@ func runNetVirtualInterfaces(p *Pass) {
 		return
 	}
 	p.Report(Finding{
-		Severity: Warning,
-		Subjects: subjects,
-		Expected: "only physical interfaces: " + strings.Join(physical, ", "),
-		Observed: fmt.Sprintf("%s too, at an assumed %s", strings.Join(virtual, ", "), assumedSpeed.Gbps()),
-		Evidence: proof,
-		Fix:      fmt.Sprintf("whoever starts the jobs: NCCL_SOCKET_IFNAME=%s, the interface with the route to the other hosts", physical[0]),
+		Severity:  Warning,
+		Certainty: certainty,
+		Subjects:  subjects,
+		Expected:  "only physical interfaces: " + strings.Join(physical, ", "),
+		Observed:  fmt.Sprintf("%s too, at an assumed %s", strings.Join(virtual, ", "), assumedSpeed.Gbps()),
+		Evidence:  proof,
+		Fix:       fmt.Sprintf("whoever starts the jobs: NCCL_SOCKET_IFNAME=%s, the interface with the route to the other hosts", physical[0]),
 	})
 }
