@@ -102,7 +102,9 @@ func runGPUFaulted(p *Pass) {
 		}
 		key := e.Subject
 		if addr, err := probe.ParseBDF(strings.TrimPrefix(strings.TrimPrefix(key, "gpu:"), "pci:")); err == nil {
-			key = p.keyOf(addr)
+			if key = p.keyOf(addr); strings.HasPrefix(key, "pci:") {
+				key = "gpu:" + addr.String() // an Xid is a GPU's, listed or not
+			}
 		}
 		if key == "" {
 			key = p.Host()

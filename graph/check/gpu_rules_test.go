@@ -29,6 +29,7 @@ func TestGPUFaulted(t *testing.T) {
 		{name: "of the application", host: h100x8().with(xidEvent(31, pci, "", "MMU fault")).with(xidEvent(43, pci, "", "stopped")).with(xidEvent(45, pci, "", "cleanup")).with(xidEvent(13, pci, "", "exception"))},
 		{name: "fabric, fatal", host: h100x8().with(xidEvent(149, pci, "", "NETIR Link Fatal XC0")), want: []string{"critical sure " + gpuKey(2)}, says: []string{"reboot"}},
 		{name: "fabric, nonfatal", host: h100x8().with(xidEvent(149, pci, "", "NETIR Link Nonfatal XC0")), want: []string{"warning sure " + gpuKey(2)}},
+		{name: "of a GPU that no source lists", host: h100x8().with(xidEvent(79, "pci:0000:f7:00.0", "", "off the bus")), want: []string{"critical sure gpu:0000:f7:00.0"}},
 		{name: "without an address", host: h100x8().with(xidEvent(48, "", "", "DBE")), want: []string{"critical sure host:gx07"}},
 		{name: "uncorrected errors", host: h100x8().with(errors(1)), want: []string{"critical sure " + gpuKey(2)}},
 		{name: "remapping pending", host: h100x8().with(gpu(func(g *probe.GPU) { g.Remapped = &probe.RemappedRows{Pending: true} })), want: []string{"warning sure " + gpuKey(2)}},
