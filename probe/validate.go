@@ -288,7 +288,7 @@ func (v *validator) rest(inv *Inventory) {
 		v.name(obj, r.B)
 	}
 	for i, s := range inv.Samples {
-		if s.Bytes < 0 || s.Ranks < 1 || s.Nodes < 1 || !(s.TimeUS > 0) {
+		if s.Bytes < 0 || s.Ranks.Or(1) < 1 || s.Nodes.Or(1) < 1 || !(s.TimeUS > 0) || !(s.InPlaceUS.Or(1) > 0) {
 			v.add(fmt.Sprintf("sample %d", i), "bytes, ranks, nodes or time out of range")
 		}
 	}

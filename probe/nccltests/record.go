@@ -72,6 +72,13 @@ var environment = []byte(" set by environment to ")
 // record takes from an NCCL record what belongs to the run: version, settings,
 // the collective that is called.
 func (s *state) record(n int, b []byte) {
+	if bytes.HasPrefix(b, []byte("NCCL INFO ")) {
+		if t := s.running(); t != nil {
+			t.Told = true
+		} else {
+			s.told = true
+		}
+	}
 	if i := bytes.Index(b, environment); i > 0 {
 		name := b[:i]
 		name = name[bytes.LastIndexByte(name, ' ')+1:]
