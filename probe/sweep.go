@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -128,4 +129,19 @@ func fileOf(origins []Origin) string {
 		file = file[:i]
 	}
 	return file
+}
+
+// SizeText prints a size in the largest binary unit below it: 64 MiB, 2.53 GiB.
+func SizeText(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, u := float64(bytes), 0
+	for v >= 1024 && u < len(units)-1 {
+		v /= 1024
+		u++
+	}
+	digits := 3
+	if v >= 1000 {
+		digits = 4
+	}
+	return strconv.FormatFloat(v, 'g', digits, 64) + " " + units[u]
 }

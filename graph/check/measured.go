@@ -1,0 +1,37 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/ncclmap/ncclmap/probe"
+)
+
+// smallestJudged is the size from which rates are judged: below it latency and the
+// choice of protocol decide, and runs of one machine differ by half.
+const smallestJudged = 64 << 20
+
+// sweepKeys are the subjects of a finding about one collective in one file.
+func sweepKeys(s *probe.Sweep) []string {
+	return []string{"collective:" + s.Collective, "file:" + s.Run.File}
+}
+
+// sampleEvidence is the evidence for one measured point.
+func sampleEvidence(s probe.Sample) Evidence {
+	fact := fmt.Sprintf("%s of %s: %s µs, busbw %.4g GB/s", s.Collective, probe.SizeText(s.Bytes), timeText(s.TimeUS), s.BusBW)
+	if in, ok := s.InPlaceBusBW(); ok {
+		fact += fmt.Sprintf("; in place %.4g GB/s", in)
+	}
+	return evidence(s.Origins, "", "", "%s", fact)
+}
+
+// timeText prints microseconds with at most two decimals.
+func timeText(us float64) string { return strconv.FormatFloat(math.Round(us*100)/100, 'f', -1, 64) }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
