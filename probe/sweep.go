@@ -135,7 +135,7 @@ func fileOf(origins []Origin) string {
 func SizeText(bytes int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v, u := float64(bytes), 0
-	for v >= 1024 && u < len(units)-1 {
+	for v >= 1023.5 && u < len(units)-1 {
 		v /= 1024
 		u++
 	}

@@ -39,7 +39,7 @@ func TestSweeps(t *testing.T) {
 }
 
 func TestSizeText(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0 B", 8: "8 B", 1 << 10: "1 KiB", 1000 << 10: "1000 KiB", 64 << 20: "64 MiB", 2717908992: "2.53 GiB", 16 << 40: "16 TiB"} {
+	for bytes, want := range map[int64]string{0: "0 B", 8: "8 B", 1 << 10: "1 KiB", 1000 << 10: "1000 KiB", 1<<30 - 64: "1 GiB", 64 << 20: "64 MiB", 2717908992: "2.53 GiB", 16 << 40: "16 TiB"} {
 		if got := SizeText(bytes); got != want {
 			t.Errorf("%d: %q, want %q", bytes, got, want)
 		}

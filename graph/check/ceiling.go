@@ -15,6 +15,8 @@ type ceiling struct {
 	gbs  float64
 	what string
 	ev   []Evidence
+	// lower is why something else may limit more; nil where all is known.
+	lower error
 }
 
 // unknownCeiling is why no ceiling is known, and how to get the facts.
@@ -80,20 +82,19 @@ func hostCeiling(t *graph.Topology, h probe.RunHost, hosts int, hcaList string) 
 	if err != nil {
 		return ceiling{}, err
 	}
-	inside := ceiling{}
-	if len(gpus) > 1 {
-		if inside, err = nvlinkCeiling(t, gpus); err != nil {
-			return ceiling{}, err
-		}
-	}
 	if hosts == 1 {
-		return inside, nil
+		return nvlinkCeiling(t, gpus)
 	}
 	outside, err := networkCeiling(t, gpus, hcaList)
-	if err == nil && len(gpus) > 1 && inside.gbs < outside.gbs {
+	if err != nil || len(gpus) == 1 {
+		return outside, err
+	}
+	inside, err := nvlinkCeiling(t, gpus)
+	if err == nil && inside.gbs < outside.gbs {
 		return inside, nil
 	}
-	return outside, err
+	outside.lower = err
+	return outside, nil
 }
 
 // usedGPUs finds the GPUs of a run on a host: by address, or all where as many run.
@@ -146,7 +147,7 @@ func nvlinkCeiling(t *graph.Topology, gpus []*graph.Node) (ceiling, error) {
 			return ceiling{}, unknownCeiling{"the rate of the NVLinks is not known", readLive}
 		}
 		if low.gbs == 0 || rate.GBs() < low.gbs {
-			low = ceiling{rate.GBs(), "the NVLinks of a GPU", []Evidence{evidence(n.GPU.Origins, "nvlinks", "", "%s: NVLinks of %s in all", n.Label, rate)}}
+			low = ceiling{gbs: rate.GBs(), what: "the NVLinks of a GPU", ev: []Evidence{evidence(n.GPU.Origins, "nvlinks", "", "%s: NVLinks of %s in all", n.Label, rate)}}
 		}
 	}
 	return low, nil

@@ -331,6 +331,7 @@ var kindNames = []struct{ prefix, one, many string }{
 	{"rank:", "rank", "ranks"},
 	{"file:", "file", "files"},
 	{"env:", "setting", "settings"},
+	{"collective:", "collective", "collectives"},
 }
 
 // countKinds prints "8 GPUs, 2 HCAs".

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/open"
 )
 
@@ -21,6 +23,55 @@ func run(names ...string) (check.Result, error) {
 		return check.Result{}, err
 	}
 	return check.RunCluster(c, check.All())
+}
+
+// runMeasured joins sources with test output as the commands do.
+func runMeasured(names, measured []string) (check.Result, error) {
+	c, _, err := open.Read(names, nil)
+	if err != nil || len(measured) == 0 {
+		return run(names...)
+	}
+	m, _, err := open.Read(measured, nil)
+	if err != nil {
+		return check.Result{}, err
+	}
+	if c, err = probe.JoinMeasured(c, m); err != nil {
+		return check.Result{}, err
+	}
+	return check.RunCluster(c, check.All())
+}
+
+// Test output that people published or we recorded: the faulty ones are named, of
+// the others nothing worse than that a run is too small.
+func TestMeasuredCorpus(t *testing.T) {
+	want := map[string]string{
+		"tests256-h200-vm-2node.txt":        "warning measured-drops collective:AllReduce file:tests256-h200-vm-2node.txt",
+		"xxrjun-pair-failed-001-003-G4.log": "warning measured-drops collective:SendRecv file:xxrjun-pair-failed-001-003-G4.log",
+	}
+	for _, pattern := range []string{"corpus/nccl-tests/*", "captures/2xh200-vm/ar-*", "captures/2xh200-vm/*[lrt].txt"} {
+		files, _ := filepath.Glob(filepath.Join("../../../shared", pattern))
+		if len(files) == 0 {
+			t.Skipf("no %s", pattern)
+		}
+		for _, file := range files {
+			res, err := run(file)
+			if errors.Is(err, open.ErrUnrecognised) {
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			var got []string
+			for _, f := range res.Findings {
+				if strings.HasPrefix(f.Rule, "measured-") && f.Severity > check.Info {
+					got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Rule, strings.Join(f.Subjects, " ")))
+				}
+			}
+			if strings.Join(got, "; ") != want[filepath.Base(file)] {
+				t.Errorf("%s: %q, want %q", file, got, want[filepath.Base(file)])
+			}
+		}
+	}
 }
 
 // The machines that ship with the program.
@@ -93,6 +144,7 @@ func TestCases(t *testing.T) {
 	for _, file := range files {
 		var c struct {
 			Command string
+			Args    []string
 			Inputs  []string
 			Must    []struct {
 				Rule  string
@@ -125,7 +177,13 @@ func TestCases(t *testing.T) {
 			if len(inputs) == 0 {
 				t.Skip("none of its inputs can be read")
 			}
-			res, err := run(inputs...)
+			var measured []string
+			for i, a := range c.Args {
+				if i > 0 && c.Args[i-1] == "--measured" {
+					measured = append(measured, filepath.Join(dir, a))
+				}
+			}
+			res, err := runMeasured(inputs, measured)
 			if err != nil {
 				t.Fatal(err)
 			}

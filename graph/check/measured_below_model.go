@@ -121,6 +121,9 @@ func (a *Across) reachedBy(s *probe.Sweep) (reached, error) {
 			out.share, out.best = share, x
 		}
 	}
+	if out.share > 0 && out.share < out.low && out.lower != nil {
+		return out, out.lower
+	}
 	if out.share == 0 {
 		return out, unknownCeiling{fmt.Sprintf("no size is large enough to fill the links of %d ranks", ranks), "run the test up to 8 GiB"}
 	}

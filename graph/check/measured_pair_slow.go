@@ -110,8 +110,9 @@ func (a *Across) slowPairs(pairs []pair) {
 			slow = append(slow, p)
 		}
 	}
+	measured := perHost(pairs)
 	for len(slow) > 0 {
-		host := worstHost(slow, pairs)
+		host := worstHost(slow, measured)
 		of := slow[:1]
 		if host != "" {
 			of = having(slow, host)
@@ -123,13 +124,24 @@ func (a *Across) slowPairs(pairs []pair) {
 	}
 }
 
+// perHost counts the pairs of each host.
+func perHost(pairs []pair) map[string]int {
+	n := map[string]int{}
+	for _, p := range pairs {
+		n[p.a]++
+		n[p.b]++
+	}
+	return n
+}
+
 // worstHost returns the host with most slow pairs where it has at least two and
-// they are most of what it was measured in; else "".
-func worstHost(slow, all []pair) string {
+// they are most of those it was measured in; else "".
+func worstHost(slow []pair, measured map[string]int) string {
 	worst, most := "", 1
+	count := perHost(slow)
 	for _, p := range slow {
 		for _, h := range []string{p.a, p.b} {
-			if n := len(having(slow, h)); n > most && 2*n > len(having(all, h)) {
+			if n := count[h]; n > most && 2*n > measured[h] {
 				worst, most = h, n
 			}
 		}
