@@ -166,24 +166,25 @@ func (a *Across) slowPair(slow []pair, host string, median float64, of int) {
 		Certainty: Likely,
 		Expected:  fmt.Sprintf("about the median of %d pairs, %.4g GB/s", of, median),
 	}
-	var names, told []string
-	for _, p := range slow {
-		names = append(names, p.a, p.b)
-		told = append(told, fmt.Sprintf("%s with %s %.4g GB/s (%.0f %%)", p.a, p.b, p.peak.BusBW, 100*p.peak.BusBW/median))
+	const most = 4 // pairs told in the text; the others are evidence
+	var told []string
+	for i, p := range slow {
+		switch {
+		case i < most:
+			told = append(told, fmt.Sprintf("%s with %s %.4g GB/s (%.0f %%)", p.a, p.b, p.peak.BusBW, 100*p.peak.BusBW/median))
+		case i == most:
+			told = append(told, fmt.Sprintf("and %d more pairs", len(slow)-most))
+		}
 		f.Evidence = append(f.Evidence, sampleEvidence(p.peak))
 		if p.peak.BusBW < pairVerySlow*median {
 			f.Severity = Critical
 		}
 	}
-	slices.SortFunc(names, func(x, y string) int {
-		return cmp.Or(btoi(x != host)-btoi(y != host), probe.CompareNames(x, y))
-	})
-	for _, n := range slices.Compact(names) {
-		f.Subjects = append(f.Subjects, HostKey(n))
-	}
 	f.Observed = slow[0].sweep.Collective + ": " + strings.Join(told, ", ")
+	f.Subjects = []string{HostKey(slow[0].a), HostKey(slow[0].b)}
 	f.Fix = "network operator: both hosts may be well and the path between them is not: look for a routing collision, a bad uplink or cable between their switches; run this pair again alone"
 	if host != "" {
+		f.Subjects = []string{HostKey(host)}
 		f.Fix = host + " is in all of these pairs: check its HCAs, cables and PCIe links first, then run it again with a host that is fast with others"
 	}
 	a.Report(f)
