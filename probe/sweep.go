@@ -17,6 +17,7 @@ type Sweep struct {
 	Launch     string
 	Algorithm  string
 	Protocol   string
+	OfJob      bool         // operations of a job at work, not of a benchmark
 	Points     []SweepPoint // by size
 }
 
@@ -35,6 +36,7 @@ func (j *Job) Sweeps() []Sweep {
 	type key struct {
 		file, collective, launch, algorithm, protocol, run string
 		ranks, nodes                                       Opt[int]
+		ofJob                                              bool
 	}
 	var out []Sweep
 	at := map[key]int{}
@@ -47,12 +49,12 @@ func (j *Job) Sweeps() []Sweep {
 		if _, known := conditions[run.ID]; !known {
 			conditions[run.ID] = run.conditions()
 		}
-		k := key{run.File, s.Collective, s.Launch, s.Algorithm, s.Protocol, conditions[run.ID], s.Ranks, s.Nodes}
+		k := key{run.File, s.Collective, s.Launch, s.Algorithm, s.Protocol, conditions[run.ID], s.Ranks, s.Nodes, s.Count > 0}
 		i, known := at[k]
 		if !known {
 			i = len(out)
 			at[k] = i
-			out = append(out, Sweep{Run: *run, Collective: s.Collective, Ranks: s.Ranks, Nodes: s.Nodes, Launch: s.Launch, Algorithm: s.Algorithm, Protocol: s.Protocol})
+			out = append(out, Sweep{Run: *run, Collective: s.Collective, Ranks: s.Ranks, Nodes: s.Nodes, Launch: s.Launch, Algorithm: s.Algorithm, Protocol: s.Protocol, OfJob: s.Count > 0})
 		}
 		out[i].add(s)
 	}

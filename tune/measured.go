@@ -34,40 +34,89 @@ func AnalyseMeasured(inv *probe.Inventory, c *probe.Cluster, recheck string) (*A
 	return a, nil
 }
 
-// believe is NCCL's own model as far as this version has it: rings of AllReduce on
-// one node. Each topology is searched once.
+// believe is NCCL's own model of the runs' versions and settings.
 func believe() compare.Predictor {
-	known := map[*graph.Topology]Prediction{}
+	known := map[string]Prediction{}
 	return func(q compare.Query) (compare.Estimate, error) {
-		switch {
-		case q.Collective != model.AllReduce || q.Nodes != 1:
-			return compare.Estimate{}, fmt.Errorf("NCCL's model is known for AllReduce on one host only")
-		case q.Algo != "" && q.Algo != model.Ring:
-			return compare.Estimate{}, fmt.Errorf("NCCL's model of %s is not known", q.Algo)
+		gpus, err := devNumbers(q)
+		if err != nil {
+			return compare.Estimate{}, err
 		}
-		p, ok := known[q.Topo]
+		key := fmt.Sprintf("%p %d %v %s %s", q.Topo, q.Nodes, gpus, q.Run.NCCL, q.Run.SettingsText())
+		p, ok := known[key]
 		if !ok {
-			p = predict(q.Topo)
-			known[q.Topo] = p
+			p = predict(q.Topo, optionsOfRun(q, gpus))
+			known[key] = p
 		}
 		switch {
 		case p.Unknown != nil:
 			return compare.Estimate{}, p.Unknown
+		case p.Untimed != nil:
+			return compare.Estimate{}, p.Untimed
 		case p.Search.Ranks != q.Ranks:
-			return compare.Estimate{}, fmt.Errorf("%d ranks ran and the host has %d GPUs: which rings NCCL finds for them is not known", q.Ranks, p.Search.Ranks)
+			return compare.Estimate{}, fmt.Errorf("%s ran, and NCCL's model is of %d", plural(q.Ranks, "rank"), p.Search.Ranks)
 		}
-		var best compare.Estimate
-		for _, t := range p.Tuning {
-			us, ok := t.Time(q.Bytes)
-			if ok && (q.Proto == "" || q.Proto == t.Proto) && (best.TimeUS == 0 || us < best.TimeUS) {
-				best = compare.Estimate{TimeUS: us, Algo: t.Algo, Proto: t.Proto}
-			}
-		}
-		if best.TimeUS == 0 {
-			return best, fmt.Errorf("NCCL does not use %s here", strings.TrimSpace(model.Ring+" "+q.Proto))
-		}
-		return best, nil
+		return believed(p.Model, q)
 	}
+}
+
+// optionsOfRun are version and settings of a run, over hosts like the one that is
+// known.
+func optionsOfRun(q compare.Query, gpus []int) ModelOptions {
+	var o ModelOptions
+	if v, err := graph.ParseNCCLVersion(q.Run.NCCL); err == nil {
+		o.NCCL.Version = v
+	}
+	settings, _ := q.Run.Settings.Get()
+	for _, s := range settings {
+		o.Set(s.Name, s.Value)
+	}
+	o.NCCL.GPUs, o.Search.Hosts = gpus, q.Nodes
+	return o
+}
+
+// devNumbers are NCCL's numbers of the GPUs that took part on a host; none where all
+// did.
+func devNumbers(q compare.Query) ([]int, error) {
+	all := q.Topo.Of(graph.KindGPU)
+	if q.Ranks == len(all)*q.Nodes {
+		return nil, nil
+	}
+	if len(q.Run.Hosts) > 0 {
+		if used, err := check.UsedGPUs(q.Topo, q.Run.Hosts[0]); err == nil {
+			var devs []int
+			for _, n := range used {
+				devs = append(devs, slices.Index(all, n))
+			}
+			return devs, nil
+		}
+	}
+	return nil, fmt.Errorf("%s ran on %s of %s, and which of these is not known", plural(q.Ranks, "rank"), plural(q.Nodes, "host"), plural(len(all), "GPU"))
+}
+
+// believed is the model's time of what ran, or of what NCCL would choose.
+func believed(m *model.Model, q compare.Query) (compare.Estimate, error) {
+	bytes := m.Bytes(q.Collective, q.Bytes)
+	if q.Algo == "" && q.Proto == "" {
+		c, ok := m.Choose(q.Collective, bytes)
+		if !ok {
+			return compare.Estimate{}, fmt.Errorf("NCCL has no cost model for %s, or the settings leave nothing to choose", q.Collective)
+		}
+		return compare.Estimate{TimeUS: c.TimeUS, Algo: c.Algo, Proto: c.Proto}, nil
+	}
+	var best compare.Estimate
+	for _, t := range m.Tuning() {
+		if t.Collective != q.Collective || q.Algo != "" && t.Algo != q.Algo || q.Proto != "" && t.Proto != q.Proto {
+			continue
+		}
+		if us, ok := m.Time(t, bytes); ok && (best.TimeUS == 0 || us < best.TimeUS) {
+			best = compare.Estimate{TimeUS: us, Algo: t.Algo, Proto: t.Proto}
+		}
+	}
+	if best.TimeUS == 0 {
+		return best, fmt.Errorf("NCCL does not use %s for %s here", strings.TrimSpace(q.Algo+" "+q.Proto), q.Collective)
+	}
+	return best, nil
 }
 
 // notEvenMeasured lists what no measured gain justifies, with the reason. A value is left

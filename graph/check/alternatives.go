@@ -106,7 +106,7 @@ type arm struct {
 // same NCCL.
 func arms(job *probe.Job) (groups map[string][]arm, order []string) {
 	groups = map[string][]arm{}
-	for _, s := range job.Sweeps() {
+	for _, s := range tests(job) {
 		settings, known := s.Run.Settings.Get()
 		if !known || s.Run.NCCL == "" || len(s.Run.Hosts) == 0 {
 			continue

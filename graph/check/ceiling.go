@@ -78,7 +78,7 @@ func hostCeiling(t *graph.Topology, h probe.RunHost, hosts int, hcaList string) 
 	if len(Run(t, []Rule{vmFlatPCI}).Findings) > 0 {
 		return ceiling{}, unknownCeiling{"the hypervisor hides the PCI tree, so what the host can reach is not known", onHost}
 	}
-	gpus, err := usedGPUs(t, h)
+	gpus, err := UsedGPUs(t, h)
 	if err != nil {
 		return ceiling{}, err
 	}
@@ -97,8 +97,9 @@ func hostCeiling(t *graph.Topology, h probe.RunHost, hosts int, hcaList string) 
 	return outside, nil
 }
 
-// usedGPUs finds the GPUs of a run on a host: by address, or all where as many run.
-func usedGPUs(t *graph.Topology, h probe.RunHost) ([]*graph.Node, error) {
+// UsedGPUs finds the GPUs of a run on a host, in the order of the topology: by
+// address, or all where as many run.
+func UsedGPUs(t *graph.Topology, h probe.RunHost) ([]*graph.Node, error) {
 	all := t.Of(graph.KindGPU)
 	if h.Ranks == len(all) {
 		return all, nil

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/ncclmap/ncclmap/probe"
@@ -11,6 +12,12 @@ import (
 // smallestJudged is the size from which rates are judged: below it latency and the
 // choice of protocol decide, and runs of one machine differ by half.
 const smallestJudged = 64 << 20
+
+// tests are the sweeps of benchmarks. What a job at work measured of itself waits for
+// its slowest rank and shares the links: no rule judges it.
+func tests(job *probe.Job) []probe.Sweep {
+	return slices.DeleteFunc(job.Sweeps(), func(s probe.Sweep) bool { return s.OfJob })
+}
 
 // sweepKeys are the subjects of a finding about one collective in one file.
 func sweepKeys(s *probe.Sweep) []string {

@@ -53,7 +53,7 @@ type reached struct {
 func runMeasuredBelowModel(a *Across) {
 	// What was tried with several settings counts by its best.
 	var best []reached
-	for _, s := range a.Job.Sweeps() {
+	for _, s := range tests(a.Job) {
 		got, err := a.reachedBy(&s)
 		var gap unknownCeiling
 		if errors.As(err, &gap) {

@@ -17,7 +17,7 @@ var measuredDrops = Rule{
 out of place and in place at one size, or at two sizes in a row. Warning.
 Silent: fewer than four sizes of 1 MiB or more.`,
 	Across: func(a *Across) {
-		for _, s := range a.Job.Sweeps() {
+		for _, s := range tests(a.Job) {
 			a.drops(&s)
 		}
 	},

@@ -111,9 +111,10 @@ func TestMeasuredPairSlow(t *testing.T) {
 	}{
 		"alike":     {[]string{"a b 13.5", "a c 13.4", "b c 11.1"}, ""},
 		"two pairs": {[]string{"a b 13.5", "a c 3"}, ""},
-		"a pair":    {[]string{"a b 13", "a c 13", "a d 13", "b c 7", "b d 13", "c d 13"}, "critical host:b host:c: AllReduce: b with c 7 GB/s (54 %)"},
+		"a pair":    {[]string{"a b 13", "a c 13", "a d 13", "b c 7", "b d 13", "c d 13"}, "critical host:b host:c: AllReduce of b and c 7 GB/s, 54 % of 13 (median of 6 pairs)"},
 		"a host": {[]string{"a b 10", "a c 13", "a d 13", "b c 10", "b d 10", "c d 13", "a e 13", "b e 10", "c e 13", "d e 13"},
-			"warning host:b: AllReduce: a with b 10 GB/s (77 %), b with c 10 GB/s (77 %), b with d 10 GB/s (77 %), b with e 10 GB/s (77 %)"},
+			"warning host:b: AllReduce of a and b 10 GB/s, 77 % of 13 (median of 10 pairs); AllReduce of b and c 10 GB/s, 77 % of 13 (median of 10 pairs); " +
+				"AllReduce of b and d 10 GB/s, 77 % of 13 (median of 10 pairs); AllReduce of b and e 10 GB/s, 77 % of 13 (median of 10 pairs)"},
 	} {
 		j := job{}
 		for i, p := range c.pairs {
@@ -124,8 +125,37 @@ func TestMeasuredPairSlow(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	// Sizes that not all ran are not compared, nor runs with other settings.
+	// Tables of many runs; a pair that is slow in two tests is one finding, and more
+	// than three without a host in common are one.
 	j := job{}
+	table := func(collective string, speed func(a, b int) float64) {
+		for a := range 8 {
+			for b := range a {
+				j.Summaries = append(j.Summaries, probe.RunSummary{Collective: collective, GPUs: 8, Hosts: []string{fmt.Sprint("h", b), fmt.Sprint("h", a)}, MaxBytes: probe.Some(int64(1 << 34)), PeakBusBW: probe.Some(speed(a, b)), Origins: []probe.Origin{{Where: "summary.csv"}}})
+			}
+		}
+	}
+	slowIf := func(is func(a, b int) bool) func(a, b int) float64 {
+		return func(a, b int) float64 {
+			if is(a, b) {
+				return 10
+			}
+			return 14
+		}
+	}
+	one := slowIf(func(a, b int) bool { return a == 3 && b == 1 })
+	table("SendRecv", one)
+	table("AllToAll", one)
+	if got, want := j.found(t, measuredPairSlow), "warning host:h1 host:h3: SendRecv of h1 and h3 10 GB/s, 71 % of 14 (median of 28 pairs); AllToAll of h1 and h3 10 GB/s, 71 % of 14 (median of 28 pairs)"; got != want {
+		t.Errorf("%q", got)
+	}
+	j = job{}
+	table("SendRecv", slowIf(func(a, b int) bool { return a == b+1 && b%2 == 0 }))
+	if got, want := j.found(t, measuredPairSlow), "warning host:h0 host:h1 host:h2 host:h3 host:h4 host:h5 host:h6 host:h7: SendRecv of h0 and h1"; !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+	// Sizes that not all ran are not compared, nor runs with other settings.
+	j = job{}
 	j.run("1.txt", "?", "a b", "64 5")
 	j.run("2.txt", "?", "a c", "1024 13")
 	j.run("3.txt", "?", "b c", "1024 13")

@@ -19,7 +19,7 @@ Silent: otherwise; a file without samples.`,
 			last  Evidence
 		}
 		var files []largest
-		for _, s := range a.Job.Sweeps() {
+		for _, s := range tests(a.Job) {
 			i := slices.IndexFunc(files, func(f largest) bool { return f.file == s.Run.File })
 			if i < 0 {
 				i = len(files)

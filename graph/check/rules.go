@@ -25,6 +25,9 @@ func All() []Rule {
 		sourceConflict,
 		hostDiffers,
 		versionsMixed,
+		jobRankMissing,
+		jobRankBehind,
+		jobAsyncError,
 	}
 }
 

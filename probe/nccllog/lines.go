@@ -2,6 +2,7 @@ package nccllog
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -723,18 +724,49 @@ func (s *state) plainLine(b []byte) {
 			return
 		}
 	}
+	if isBareWarning(b) {
+		s.rec = record{envelope: envelope{dev: -1}, level: levelWarn, whole: true, text: b}
+		s.record(&s.rec)
+		return
+	}
 	// The end of a connection line whose begin was lost.
-	if i := bytes.Index(b, []byte("] via ")); i > 0 {
-		j := bytes.Index(b[:i], []byte("] -> "))
-		if j < 0 {
-			return
-		}
-		for j > 0 && b[j-1] != ' ' {
-			j--
-		}
+	if b = bareConnection(b); b != nil {
 		s.rec = record{envelope: envelope{dev: -1}, whole: true}
-		if s.connection(&s.rec, -1, -1, b[j:]) {
+		if s.connection(&s.rec, -1, -1, b) {
 			s.log.Records++
 		}
 	}
+}
+
+// bareConnection returns the part of a line from "0[1a000] -> 1[6b000] via" on,
+// nil where there is none.
+func bareConnection(b []byte) []byte {
+	i := bytes.Index(b, []byte("] -> "))
+	if i < 0 {
+		return nil
+	}
+	_, via, _ := bytes.Cut(b[i:], []byte(" via "))
+	if !slices.ContainsFunc([]string{"P2P/", "SHM/", "NET/", "COLLNET/", "direct shared memory"}, func(t string) bool { return starts(via, t) }) {
+		return nil
+	}
+	for i > 0 && b[i-1] != ' ' && b[i-1] != '\t' {
+		i--
+	}
+	if _, _, rest, ok := peer(b[i:]); !ok || !starts(rest, " -> ") {
+		return nil
+	}
+	return b[i:]
+}
+
+// bareWarnings are beginnings of warnings that nothing but NCCL prints, so that
+// they are known without what stands before them in a log.
+var bareWarnings = []string{
+	"P2P is disabled between NVLINK connected GPUs ", "No transport found for rank ", "Error: failed to extend /dev/shm/nccl-",
+	"Failed to bind NVLink SHARP (NVLS) Multicast memory", "NET/IB : Got completion from peer ", "NET/IB: Got completion from peer ",
+	"Detected mixed local Net device counts across ranks", "Mismatched NCCL version detected", "No algorithm/protocol available for function ",
+}
+
+func isBareWarning(b []byte) bool {
+	b = blanks(b)
+	return len(b) > 0 && bytes.IndexByte([]byte("PNEFDM"), b[0]) >= 0 && slices.ContainsFunc(bareWarnings, func(w string) bool { return starts(b, w) })
 }

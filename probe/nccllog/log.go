@@ -256,13 +256,7 @@ type Graph struct {
 }
 
 // PatternName names a graph pattern; "" for one that is not known.
-func PatternName(p int) string {
-	names := [...]string{"", "balanced tree", "split tree", "tree", "ring", "nvls", "collnet direct"}
-	if p < 1 || p >= len(names) {
-		return ""
-	}
-	return names[p]
-}
+func PatternName(p int) string { return probe.PatternName(p) }
 
 // Ring is the order of one ring channel.
 type Ring struct {

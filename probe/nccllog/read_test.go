@@ -416,3 +416,50 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestCutOut reads what people cut out of a log: connections and warnings without
+// what stood before them.
+func TestCutOut(t *testing.T) {
+	for text, want := range map[string]string{
+		"9[1a000] -> 2[6b000] [send] via NET/IB/0/GDRDMA\n9[1a000] -> 2[6b000] [receive] via NET/IB/1\n": "9>2 receive NET/IB/1 x0, 9>2 send NET/IB/0/GDRDMA x0",
+		"the log says\n  Channel 02 : 0[0] -> 1[1] via SHM/direct/direct\n":                              "0>1 SHM/direct/direct x0",
+		"P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case\n":           "warning",
+		"  Error: failed to extend /dev/shm/nccl-abc to 9637892 bytes\n":                                 "warning",
+		"P2P is disabled by the administrator\n":                                                         "", "a[0] -> b[1] via NET\n": "", "see 1[6] -> 2[7] by NET/IB/0\n": "", "1[6] -> 2[7] via Tor/x\n": "",
+	} {
+		if got := Sniff([]byte(text)); got != (want != "") {
+			t.Errorf("%q: recognised %v", text, got)
+		}
+		l := read(t, text)
+		got := conns(l.Loose)
+		if len(l.Warnings) == 1 && l.Warnings[0].Text == strings.TrimSpace(text) {
+			got += "warning"
+		}
+		if got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// TestTornHost: a host's name that another process wrote into is no other host, and
+// a transport that was torn is none.
+func TestTornHost(t *testing.T) {
+	known := "gx01:10:11 [0] NCCL INFO Using network IB\ngx01:20:21 [1] NCCL INFO Using network IB\n"
+	for _, line := range []string{
+		"01:10:11 [0] NCCL INFO Using network IB", "gx01:2gx01:10:11 [0] NCCL INFO Using network IB", "gx01:20:21 [1] NCCL INgx01:10:11 [0] NCCL INFO Using network IB",
+		"gx01:20:10:11 [0] NCCL INFO Using network IB", "gx01:20:21 [1] NC:10:11 [0] NCCL INFO Using network IB", "gx01:20:21 01:10:11 [0] NCCL INFO Using network IB",
+	} {
+		if got := fmt.Sprint(read(t, known+line+"\n").Hosts()); got != "[gx01]" {
+			t.Errorf("%s: hosts %s", line, got)
+		}
+	}
+	// A host of its own, although its processes have the numbers of another's.
+	if got := fmt.Sprint(read(t, known+"hx01:10:11 [0] NCCL INFO Using network IB\n").Hosts()); got != "[gx01 hx01]" {
+		t.Error(got)
+	}
+	for _, via := range []string{"P2P/CUgx01:20:21 [1] NCCL INFO Channel 06", "P2[15] -> 0[0] via P2P", "P2PP2P/read", "M/read", "P2P/CU"} {
+		if got := conns(read(t, env+"Channel 00/0 : 0[0] -> 1[1] via "+via+"\n").Loose); got != "" {
+			t.Errorf("%s: %s", via, got)
+		}
+	}
+}

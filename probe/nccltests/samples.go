@@ -74,7 +74,7 @@ func (t *Table) sample(r *Row) (s probe.Sample, ok bool) {
 	alg, okA := r.OutOfPlace.AlgBW.Get()
 	bus, okB := r.OutOfPlace.BusBW.Get()
 	if !okA || !okB { // 0 GB/s would be a lie
-		f, known := Factor(t.Collective, t.Ranks.Or(0))
+		f, known := probe.BusFactor(t.Collective, t.Ranks.Or(0))
 		if !known {
 			return s, false
 		}

@@ -73,7 +73,7 @@ type Suspect struct {
 // Query is an operation to predict the time of.
 type Query struct {
 	Topo       *graph.Topology // of one of the hosts, which are taken to be alike
-	NCCL       string          // version, "" = not known
+	Run        *probe.Run      // NCCL's version, settings, hosts and GPUs as far as they are known
 	Collective string
 	Bytes      int64
 	Ranks      int
@@ -153,7 +153,7 @@ func newPoint(s *probe.Sweep, p probe.SweepPoint, topo *graph.Topology, choices 
 		Run: x.Run, File: s.Run.File, Hosts: s.Run.HostNames(), Settings: s.Run.SettingsText(), Collective: x.Collective, Bytes: x.Bytes, Ranks: x.Ranks, Nodes: x.Nodes,
 		MeasuredUS: x.TimeUS, BusBWGBs: x.BusBW,
 	}
-	q := Query{Topo: topo, NCCL: s.Run.NCCL, Collective: x.Collective, Bytes: x.Bytes, Ranks: x.Ranks.Or(0), Nodes: x.Nodes.Or(0)}
+	q := Query{Topo: topo, Run: &s.Run, Collective: x.Collective, Bytes: x.Bytes, Ranks: x.Ranks.Or(0), Nodes: x.Nodes.Or(0)}
 	choice := choiceOf(choices, s.Run.File, x)
 	q.Algo, q.Proto = ran(s, x, choice)
 	out.Algo, out.Proto = known(q.Algo), known(q.Proto)

@@ -42,7 +42,7 @@ func compare(t *testing.T, c *probe.Cluster, believe Predictor) *Comparison {
 
 // tenPerByte believes in 10 µs for each byte, of what it is asked for.
 func tenPerByte(q Query) (Estimate, error) {
-	if q.Topo == nil || q.NCCL != "2.28.3" || q.Ranks != 8 || q.Nodes != 1 {
+	if q.Topo == nil || q.Run.NCCL != "2.28.3" || q.Ranks != 8 || q.Nodes != 1 {
 		return Estimate{}, fmt.Errorf("%+v", q)
 	}
 	e := Estimate{TimeUS: 10 * float64(q.Bytes), Algo: q.Algo, Proto: q.Proto}
