@@ -31,11 +31,13 @@ const nameTopology = "name an inventory, a recorded /sys or NCCL's topology file
 func (a *Across) ceilingOf(s *probe.Sweep) (ceiling, error) {
 	var low ceiling
 	var why error
+	judged := map[*graph.Topology]bool{} // one may stand for many hosts
 	for _, h := range s.Run.Hosts {
 		t := a.Host(h.Name)
-		if t == nil || onlyInJobs(t.Inv) || len(t.Of(graph.KindGPU)) == 0 {
+		if t == nil || judged[t] || onlyInJobs(t.Inv) || len(t.Of(graph.KindGPU)) == 0 {
 			continue
 		}
+		judged[t] = true
 		c, err := hostCeiling(t, h, len(s.Run.Hosts), a.hcaList(s))
 		if err != nil {
 			why = err
