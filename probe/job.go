@@ -15,6 +15,7 @@ type Job struct {
 	GDRPairs   []GDRPair    `json:"gdr_pairs,omitempty"`
 	Fabrics    []FabricSeen `json:"fabrics,omitempty"`
 	Systems    []SystemTree `json:"systems,omitempty"`
+	Products   []GPUProduct `json:"gpu_products,omitempty"`
 	Env        []EnvSetting `json:"env,omitempty"`
 	Graphs     []GraphFile  `json:"graph_files,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
@@ -142,6 +143,14 @@ type SystemPath struct {
 	Class string  `json:"class"` // LOC, NVL, PIX, …
 }
 
+// GPUProduct is a model of GPU that a job used on a host. Which of the host's GPUs
+// it is, the output need not say.
+type GPUProduct struct {
+	Name    string   `json:"name"`
+	Host    string   `json:"host,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
+}
+
 // How a setting came to be.
 const (
 	EnvVariable = "environment" // NCCL confirms that it read the variable
@@ -160,6 +169,7 @@ type EnvSetting struct {
 	Raw     string   `json:"raw,omitempty"`     // as written in the file, where it differs
 	Marks   []string `json:"marks,omitempty"`   // what readers of the file treat differently: quotes, blanks, …
 	Host    string   `json:"host,omitempty"`
+	PIDs    []int    `json:"pids,omitempty"` // processes that confirm it, as far as they are known
 	Origins []Origin `json:"origins,omitempty"`
 }
 
@@ -181,7 +191,7 @@ type Comm struct {
 	ID       string   `json:"id"` // 0x…; "" = not printed
 	Name     string   `json:"name,omitempty"`
 	NCCL     string   `json:"nccl_version,omitempty"`
-	Ranks    int      `json:"ranks"`
+	Ranks    int      `json:"ranks"` // 0 = not printed: what no line of a communicator claims
 	Nodes    Opt[int] `json:"nodes"` // as NCCL counts them
 	Channels Opt[int] `json:"channels"`
 	// Members are the ranks that the sources show, by rank; fewer than Ranks
@@ -354,6 +364,7 @@ type Event struct {
 	Host    string   `json:"host,omitempty"`
 	Rank    Opt[int] `json:"rank,omitzero"`
 	Comm    string   `json:"comm,omitempty"`
+	Site    string   `json:"site,omitempty"` // file:line of NCCL's source that printed a warning
 	Text    string   `json:"text"`
 	Count   int64    `json:"count,omitempty"` // 0 counts as 1
 	Origins []Origin `json:"origins,omitempty"`
@@ -422,7 +433,7 @@ func BusFactor(collective string, ranks int) (factor float64, ok bool) {
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Runs)+len(j.Samples)+len(j.Summaries) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Runs)+len(j.Samples)+len(j.Summaries) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.

@@ -18,6 +18,7 @@ func (j *Job) AddJob(o *Job) {
 	j.GDRPairs = append(j.GDRPairs, o.GDRPairs...)
 	j.Fabrics = append(j.Fabrics, o.Fabrics...)
 	j.Systems = append(j.Systems, o.Systems...)
+	j.Products = append(j.Products, o.Products...)
 	j.Env = append(j.Env, o.Env...)
 	j.Graphs = append(j.Graphs, o.Graphs...)
 	j.Choices = append(j.Choices, o.Choices...)

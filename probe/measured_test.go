@@ -34,13 +34,35 @@ func TestJoinMeasured(t *testing.T) {
 		"no sources":                   {&Cluster{}, ran("a", "b"), []string{"a", "b"}, 0},
 		"measured by what sees itself": {&Cluster{Hosts: []*Inventory{host("x", true)}}, &Cluster{Hosts: []*Inventory{host("a", true)}, Job: ran().Job}, []string{"a", "x"}, 0},
 	} {
-		c, err := JoinMeasured(x.sources, x.measured)
+		m, err := JoinMeasured(x.sources, x.measured)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+		c := m.All
+		if len(m.Jobs) != 1 || m.Jobs[0] != c {
+			t.Errorf("%s: %d jobs", name, len(m.Jobs))
+		}
 		if !slices.Equal(c.Names(), x.want) || len(c.Samples) != 1 || len(c.Gaps) != x.gaps {
 			t.Errorf("%s: hosts %q, %d samples, gaps %v", name, c.Names(), len(c.Samples), c.Gaps)
 		}
+	}
+}
+
+// Several runs are jobs of their own and one cluster.
+func TestJoinMeasuredRuns(t *testing.T) {
+	run := func(host, setting string) *Cluster {
+		return &Cluster{Hosts: []*Inventory{{Schema: Schema, Host: Host{Name: host}}}, Job: Job{Env: []EnvSetting{{Name: "NCCL_ALGO", Value: setting}}}}
+	}
+	file := &Inventory{Schema: Schema, PCI: []PCIDevice{{Addr: MustBDF("0000:1b:00.0")}}}
+	m, err := JoinMeasured(&Cluster{Hosts: []*Inventory{file}, Job: Job{Env: []EnvSetting{{Name: "NCCL_DEBUG", Value: "INFO"}}}}, run("a", "Ring"), run("b", "Tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.All.Hosts) != 1 || len(m.All.Env) != 3 || len(m.Jobs) != 2 || len(m.Jobs[1].Hosts) != 1 || len(m.Jobs[1].Env) != 2 || m.Jobs[1].Env[1].Value != "Tree" {
+		t.Errorf("%+v %+v", m.All.Env, m.Jobs)
+	}
+	if m, err = JoinMeasured(run("a", "Ring")); err != nil || len(m.Jobs) != 1 || m.All != m.Jobs[0] {
+		t.Errorf("%+v %v", m, err)
 	}
 }

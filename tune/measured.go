@@ -13,24 +13,24 @@ import (
 	"github.com/ncclmap/ncclmap/tune/compare"
 )
 
-// Compare sets the measured samples of a cluster beside what NCCL believes.
-func Compare(c *probe.Cluster) (*compare.Comparison, error) {
-	return compare.Run(c, believe(), compare.Unavailable("no model of this version was fitted to measurements"))
+// Compare sets the measured samples of all runs beside what NCCL believes.
+func Compare(m probe.Measured) (*compare.Comparison, error) {
+	return compare.Run(m, believe(), compare.Unavailable("no model of this version was fitted to measurements"))
 }
 
-// AnalyseMeasured is Analyse of one of the hosts of a cluster that ran tests:
-// findings are those of the whole cluster, and what its runs proved to be faster is
-// set. recheck is the day on which to measure again.
-func AnalyseMeasured(inv *probe.Inventory, c *probe.Cluster, recheck string) (*Analysis, error) {
+// AnalyseMeasured is Analyse of one of the hosts that ran tests, or that stands for
+// them: findings are those of all hosts and runs, and what the runs proved to be
+// faster is set. recheck is the day on which to measure again.
+func AnalyseMeasured(inv *probe.Inventory, m probe.Measured, recheck string) (*Analysis, error) {
 	a, err := Analyse(inv)
 	if err != nil {
 		return nil, err
 	}
-	if a.Check, err = check.RunCluster(c, check.All()); err != nil {
+	if a.Check, err = check.RunMeasured(m, check.All()); err != nil {
 		return nil, err
 	}
 	a.Plan = Advise(a.Topo, a.Check)
-	a.Plan.addMeasured(a.Topo, &c.Job, recheck)
+	a.Plan.addMeasured(a.Topo, &m.All.Job, recheck)
 	return a, nil
 }
 

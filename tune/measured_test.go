@@ -32,7 +32,7 @@ func tried(t *testing.T, source, nccl, setting string, gain float64) *tune.Analy
 			c.Samples = append(c.Samples, probe.Sample{Run: file, Collective: "AllReduce", Bytes: (n + 1) << 30, Ranks: probe.Some(2), Nodes: probe.Some(2), TimeUS: us, BusBW: 10, Origins: []probe.Origin{{Source: "test", Where: file}}})
 		}
 	}
-	an, err := tune.AnalyseMeasured(inv, c, "2031-02-03")
+	an, err := tune.AnalyseMeasured(inv, probe.Measured{All: c, Jobs: []*probe.Cluster{c}}, "2031-02-03")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestCompareBelief(t *testing.T) {
 	add(probe.Sample{Collective: "AllReduce", Ranks: probe.Some(2), Algorithm: "PAT"})
 	add(probe.Sample{Collective: "SendRecv", Ranks: probe.Some(2)})
 	add(probe.Sample{Collective: "AllReduce", Ranks: probe.Some(1)})
-	cmp, err := tune.Compare(c)
+	cmp, err := tune.Compare(probe.Measured{All: c, Jobs: []*probe.Cluster{c}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,11 @@ settings that were measured to be faster. FILE is output of nccl-tests, text or
 JSON, with NCCL's log in it or without. SOURCE is the machine that ran it; a
 topology file stands for each host of the run.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, c, err := a.readMeasured(args, files)
+			_, m, err := a.readMeasured(args, files)
 			if err != nil {
 				return err
 			}
-			cmp, err := tune.Compare(c)
+			cmp, err := tune.Compare(m)
 			if err != nil {
 				return err
 			}
@@ -44,28 +44,29 @@ func measuredFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "measured", nil, "test output of this machine or its cluster: a `FILE`, repeatable")
 }
 
-// readMeasured reads the sources, and joins them with what was measured. Without
-// sources what was measured stands alone: it names its hosts.
-func (a *app) readMeasured(args, files []string) (sources, all *probe.Cluster, err error) {
+// readMeasured reads the sources and joins them with what was measured, each file a
+// run. Without sources what was measured stands alone: it names its hosts.
+func (a *app) readMeasured(args, files []string) (sources *probe.Cluster, m probe.Measured, err error) {
 	sources = &probe.Cluster{}
 	if len(files) == 0 || len(args) > 0 || a.sysfsRoot != "" {
 		if sources, err = a.readHosts(args); err != nil {
-			return nil, nil, err
+			return nil, m, err
 		}
 	}
-	all = sources
-	if len(files) > 0 {
-		measured, kinds, err := open.Read(files, a.stdin)
+	var runs []*probe.Cluster
+	for _, file := range files {
+		run, kinds, err := open.Read([]string{file}, a.stdin)
 		if err != nil {
-			return nil, nil, err
+			return nil, m, err
 		}
 		a.tell(kinds)
-		if all, err = probe.JoinMeasured(sources, measured); err != nil {
-			return nil, nil, err
-		}
+		runs = append(runs, run)
 	}
-	if len(all.Samples) == 0 {
-		return nil, nil, exitError{exitUnknown, errors.New("no measured sample in the sources; give the output of nccl-tests with --measured")}
+	if m, err = probe.JoinMeasured(sources, runs...); err != nil {
+		return nil, m, err
 	}
-	return sources, all, nil
+	if len(m.All.Samples)+len(m.All.Summaries) == 0 {
+		return nil, m, exitError{exitUnknown, errors.New("no measured sample in the sources; give the output of nccl-tests with --measured")}
+	}
+	return sources, m, nil
 }

@@ -54,19 +54,21 @@ func (a *app) analyseMeasured(args, files []string) (*tune.Analysis, error) {
 	if len(files) == 0 {
 		return a.analyse(args)
 	}
-	sources, all, err := a.readMeasured(args, files)
+	sources, m, err := a.readMeasured(args, files)
 	if err != nil {
 		return nil, err
 	}
 	if len(sources.Hosts) == 0 {
-		sources = all
+		sources = m.All
 	}
 	inv, ok := sources.Single()
 	if !ok {
 		return nil, fmt.Errorf("the sources are of %s; choose one with --host", hostList(sources))
 	}
-	inv.Job = all.Job
-	return tune.AnalyseMeasured(inv, all, time.Now().AddDate(0, recheckMonths, 0).Format(time.DateOnly))
+	if len(m.Jobs) == 1 { // the settings of several runs are not one job's
+		inv.Job = m.All.Job
+	}
+	return tune.AnalyseMeasured(inv, m, time.Now().AddDate(0, recheckMonths, 0).Format(time.DateOnly))
 }
 
 // writeEnv writes a plan as an env file: what is set, and what was declined.

@@ -178,7 +178,7 @@ func alternative(base, better arm) (Alternative, bool) {
 		switch {
 		case g.Gain < -leastGain:
 			return Alternative{}, false // better at one size, worse at another
-		case g.Gain > leastGain && g.Gain > 2*max(spread(p), spread(q)):
+		case g.Gain > leastGain && g.Gain > 2*max(unevenness(p), unevenness(q)):
 			faster++
 			alt.Gains = append(alt.Gains, g)
 		case p.Bytes >= 1<<30:
@@ -194,9 +194,9 @@ func alternative(base, better arm) (Alternative, bool) {
 	return alt, true
 }
 
-// spread is how far the times of one size lie apart that should be equal: repeated
+// unevenness is how far the times of one size lie apart that should be equal: repeated
 // ones, and in and out of place.
-func spread(p probe.SweepPoint) float64 {
+func unevenness(p probe.SweepPoint) float64 {
 	low, high := math.Inf(1), 0.0
 	for _, s := range p.Samples {
 		low, high = min(low, s.TimeUS), max(high, s.TimeUS)

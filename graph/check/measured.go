@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -12,6 +13,43 @@ import (
 // smallestJudged is the size from which rates are judged: below it latency and the
 // choice of protocol decide, and runs of one machine differ by half.
 const smallestJudged = 64 << 20
+
+// ofMeasured begins the ids of the rules that compare runs.
+const ofMeasured = "measured-"
+
+// RunMeasured applies the rules to hosts and runs: those that compare runs to all
+// together, the others about jobs to each run with its own settings.
+func RunMeasured(m probe.Measured, rules []Rule) (Result, error) {
+	var together, each []Rule
+	for _, r := range rules {
+		if r.Across != nil && !strings.HasPrefix(r.ID, ofMeasured) {
+			each = append(each, Rule{ID: r.ID, Replaces: r.Replaces, Across: r.Across})
+			r.Across = nil
+		}
+		together = append(together, r)
+	}
+	out, err := RunCluster(m.All, together)
+	if err != nil {
+		return out, err
+	}
+	for _, job := range m.Jobs {
+		res, err := RunCluster(job, each)
+		if err != nil {
+			return out, err
+		}
+		for _, f := range res.Findings {
+			same := func(g Finding) bool {
+				return f.Rule == g.Rule && f.Observed == g.Observed && slices.Equal(f.Subjects, g.Subjects)
+			}
+			if !slices.ContainsFunc(out.Findings, same) {
+				out.Findings = append(out.Findings, f)
+			}
+		}
+		out.Gaps = append(out.Gaps, res.Gaps...)
+	}
+	out.finish(rules)
+	return out, nil
+}
 
 // tests are the sweeps of benchmarks. What a job at work measured of itself waits for
 // its slowest rank and shares the links: no rule judges it.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -70,19 +71,25 @@ func runMeasuredBelowModel(a *Across) {
 			best[i] = got
 		}
 	}
-	for len(best) > 0 {
-		hosts := best[0].sweep.Run.HostNames()
-		same := func(x reached) bool { return slices.Equal(x.sweep.Run.HostNames(), hosts) }
-		var below []reached
-		for _, x := range best {
-			if same(x) && x.share < x.low {
-				below = append(below, x)
-			}
+	var groups [][]reached // below, by the hosts that ran it
+	for _, x := range best {
+		if x.share >= x.low {
+			continue
 		}
-		if len(below) > 0 {
-			a.belowModel(hosts, below)
+		i := slices.IndexFunc(groups, func(g []reached) bool {
+			return slices.Equal(g[0].sweep.Run.HostNames(), x.sweep.Run.HostNames())
+		})
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, nil)
 		}
-		best = slices.DeleteFunc(best, same)
+		groups[i] = append(groups[i], x)
+	}
+	if few := 3; len(groups) > few { // as all pairs of some hosts, for one reason
+		groups = [][]reached{slices.Concat(groups...)}
+	}
+	for _, below := range groups {
+		a.belowModel(below)
 	}
 }
 
@@ -154,28 +161,37 @@ func ringLatencyUS(collective string, ranks, hosts int) float64 {
 	return 8.4 + 5.7*float64(n*max(ranks-1-between, 0)) + 14*float64(n*between)
 }
 
-func (a *Across) belowModel(hosts []string, below []reached) {
+// belowModel reports what is below for one reason, the farthest first.
+func (a *Across) belowModel(below []reached) {
+	slices.SortStableFunc(below, func(x, y reached) int { return cmp.Compare(x.share/x.low, y.share/y.low) })
 	f := Finding{Severity: Warning, Certainty: Likely}
-	for _, h := range hosts {
-		f.Subjects = append(f.Subjects, HostKey(h))
-	}
-	var told []string
-	for _, x := range below {
+	const most = 4 // told in the text; the others are evidence
+	var told, files []string
+	for i, x := range below {
 		if x.share < farBelow*x.low {
 			f.Severity = Critical
 		}
-		told = append(told, fmt.Sprintf("%s over %s: busbw %.4g GB/s at %s, %.0f %%", x.sweep.Collective, ranksText(x.sweep), x.best.BusBW, probe.SizeText(x.best.Bytes), 100*x.share))
-		f.Evidence = append(f.Evidence, sampleEvidence(x.best))
-		if file := "file:" + x.sweep.Run.File; !slices.Contains(f.Subjects, file) {
-			f.Subjects = append(f.Subjects, file)
+		for _, h := range x.sweep.Run.HostNames() {
+			f.Subjects = append(f.Subjects, HostKey(h))
 		}
+		files = append(files, "file:"+x.sweep.Run.File)
+		switch {
+		case i < most:
+			told = append(told, fmt.Sprintf("%s over %s: busbw %.4g GB/s at %s, %.0f %% of it", x.sweep.Collective, ranksText(x.sweep), x.best.BusBW, probe.SizeText(x.best.Bytes), 100*x.share))
+		case i == most:
+			told = append(told, fmt.Sprintf("and %d more", len(below)-most))
+		}
+		f.Evidence = append(f.Evidence, sampleEvidence(x.best))
 		if text := x.sweep.Run.SettingsText(); text != "" && text != "unknown" {
 			f.Evidence = append(f.Evidence, evidence(x.sweep.Run.Origins, "", "", "settings of the run: %s", text))
 		}
 	}
+	slices.SortFunc(f.Subjects, compareKeys)
+	slices.SortFunc(files, compareKeys)
+	f.Subjects = append(slices.Compact(f.Subjects), slices.Compact(files)...)
 	x := below[0]
 	f.Expected = fmt.Sprintf("%.0f to 100 %% of %.4g GB/s, %s", 100*x.low, x.gbs, x.what)
-	f.Observed = strings.Join(told, "; ") + " of it"
+	f.Observed = strings.Join(told, "; ")
 	f.Evidence = append(f.Evidence, x.ev...)
 	f.Fix = "look at the other findings of these hosts first: settings that leave links out, links that are down or narrow, GPUDirect RDMA that is off. If there are none, measure parts: each host alone, then each pair of hosts with sendrecv_perf, and give all results to ncclmap compare"
 	a.Report(f)

@@ -98,7 +98,7 @@ func TestMeasuredWrongData(t *testing.T) {
 	wrong := func(text string) probe.Event {
 		return probe.Event{Kind: probe.EventWrongData, Class: "AllReduce", Text: text, Origins: []probe.Origin{{Source: probe.SourceNCCLTests, Where: "a.txt:7"}}}
 	}
-	j := job{probe.Job{Events: []probe.Event{wrong("AllReduce: 17 wrong elements"), wrong("AllReduce: 3 wrong elements"), {Kind: probe.EventTestFailure, Text: "x"}}}}
+	j := job{probe.Job{Events: []probe.Event{wrong("AllReduce: 17 wrong elements"), wrong("AllReduce: 3 wrong elements")}}}
 	if got, want := j.found(t, measuredWrongData), "critical collective:AllReduce file:a.txt: AllReduce: 17 wrong elements; 2 tests in all"; got != want {
 		t.Errorf("%q", got)
 	}
@@ -278,6 +278,14 @@ func TestMeasuredBelowModel(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	// All pairs of some hosts are one finding.
+	pairs := job{}
+	for i := range 5 {
+		pairs.all(pairs.run(fmt.Sprint(i, ".txt"), "?", fmt.Sprint("gx1 gx", i+2), "8192 200"), 8)
+	}
+	if got, want := pairs.found(t, measuredBelowModel, topologies(t, map[string]*host{"gx1": h100x8()})...), "critical host:gx1 host:gx2 host:gx3 host:gx4 host:gx5 host:gx6 file:0.txt file:1.txt file:2.txt file:3.txt file:4.txt: "; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "; and 1 more") || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
 	// The best of several runs counts; other collectives are a gap.
 	j := job{}
 	j.all(j.run("a.txt", "NCCL_PROTO=LL", "gx1", "1024 20"), 8)
@@ -307,5 +315,38 @@ func TestPrintedAs(t *testing.T) {
 		if printedAs(n, bus) != want {
 			t.Error(bus)
 		}
+	}
+}
+
+// The settings of one run do not excuse, nor accuse, another: rules about a job see
+// each run alone, those that compare runs see all.
+func TestRunMeasured(t *testing.T) {
+	topo := h100x8().inv
+	topo.Schema = probe.Schema
+	run := func(file, settings string, env ...probe.EnvSetting) *probe.Cluster {
+		j := job{}
+		j.run(file, settings, "gx1 gx2", "1024 "+map[bool]string{true: "12", false: "10"}[settings != ""])
+		j.Env = env
+		return &probe.Cluster{Hosts: []*probe.Inventory{{Schema: probe.Schema, Host: probe.Host{Name: "gx1"}}, {Schema: probe.Schema, Host: probe.Host{Name: "gx2"}}}, Job: j.Job}
+	}
+	m, err := probe.JoinMeasured(&probe.Cluster{Hosts: []*probe.Inventory{&topo}}, run("a.txt", ""), run("b.txt", "NCCL_ALGO=Tree", probe.EnvSetting{Name: "NCCL_ALGO", Value: "Tree"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	counter := Rule{ID: "counter", Across: func(a *Across) {
+		seen = append(seen, len(a.Job.Env))
+		a.Report(Finding{Severity: Info, Subjects: []string{"host:gx1"}, Observed: "the same"})
+	}}
+	res, err := RunMeasured(m, []Rule{counter, measuredAlternativeBetter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range res.Findings {
+		got = append(got, f.Rule)
+	}
+	if fmt.Sprint(seen, got) != "[0 1] [counter measured-alternative-better]" {
+		t.Error(seen, got)
 	}
 }

@@ -141,6 +141,9 @@ func TestCapture(t *testing.T) {
 			t.Errorf("connection %+v", k)
 		}
 	}
+	if n := len(c.Tuning); n != 5*7*3 { // five collectives, seven algorithms, three protocols
+		t.Errorf("%d cells of the tuning table", n)
+	}
 	if i := slices.IndexFunc(c.Tuning, func(x Cell) bool { return x.Func == "AllReduce" && x.Algo == "Ring" && x.Proto == "Simple" }); i < 0 ||
 		c.Tuning[i].LatencyUS != 15.2 || c.Tuning[i].GBs != 360 {
 		t.Errorf("tuning %+v", c.Tuning)

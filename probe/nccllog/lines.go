@@ -54,7 +54,7 @@ func (s *state) info(r *record, b []byte) bool {
 	case 'B':
 		if rest, ok := lit(b, "Bootstrap"); ok {
 			if i := bytes.Index(rest, []byte("Using ")); i >= 0 && i <= 3 {
-				s.interfaceList(t, "bootstrap", rest[i+6:])
+				s.interfaceList(t, probe.UseBootstrap, rest[i+6:])
 				return true
 			}
 			return false
@@ -101,6 +101,10 @@ func (s *state) info(r *record, b []byte) bool {
 		if name, ok := lit(b, "Failed to initialize NET plugin "); ok {
 			return s.network(t, name, probe.NetFailed)
 		}
+		if starts(b, "Failed to open libibverbs") {
+			s.note(t, NoteNetwork, b)
+			return true
+		}
 		return false
 	case 'G':
 		switch {
@@ -129,6 +133,12 @@ func (s *state) info(r *record, b []byte) bool {
 			return s.network(t, b[len("Initialized NET plugin "):], probe.NetInitialized)
 		case starts(b, "Invalid value "):
 			return s.invalid(t, b[len("Invalid value "):])
+		}
+		return false
+	case 'K':
+		if starts(b, "KV Convert to int") {
+			s.note(t, NoteTopology, b)
+			return true
 		}
 		return false
 	case 'L':
@@ -161,6 +171,8 @@ func (s *state) info(r *record, b []byte) bool {
 		case starts(b, "Rank "):
 			s.note(t, NoteInit, b)
 			return true
+		case starts(b, "ReduceScatter |"): // fills its column: no blank before it
+			return s.tableRow(r, b)
 		}
 		return s.operation(r, b)
 	case 'S':
@@ -296,6 +308,8 @@ func (s *state) lettersN(r *record, b []byte) bool {
 		return s.version(t, v)
 	case starts(b, "NCCL_"):
 		return s.setting(r, b)
+	case starts(b, "NET : Using interface "): // up to 2.4
+		s.interfaceList(t, probe.UseSocket, b[len("NET : Using interface "):])
 	case starts(b, "NET/OFI"):
 		s.note(t, NoteOFI, b)
 	case starts(b, "NET/IB"):
@@ -304,7 +318,7 @@ func (s *state) lettersN(r *record, b []byte) bool {
 		s.note(t, NotePlugin, b)
 	case starts(b, "NET/Socket"):
 		if i := bytes.Index(b, []byte("Using [")); i >= 0 {
-			s.interfaceList(t, "socket", b[i+len("Using "):])
+			s.interfaceList(t, probe.UseSocket, b[i+len("Using "):])
 			return true
 		}
 		if i := bytes.Index(b, []byte("GPU Direct RDMA ")); i >= 0 {
@@ -484,7 +498,7 @@ func (s *state) netIB(r *record, b []byte) bool {
 func (s *state) ibList(t *thread, b []byte) {
 	list, oob, _ := bytes.Cut(b, []byte(";"))
 	if name, ok := lit(blanks(oob), "OOB "); ok {
-		s.interfaceList(t, "oob", name)
+		s.interfaceList(t, probe.UseOOB, name)
 	}
 	list = bytes.TrimRight(list, " ")
 	s.setKey(t, list)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -246,8 +247,8 @@ func TestWarningsCounted(t *testing.T) {
 		t.Fatalf("%+v", invs)
 	}
 	want := []probe.Event{
-		{Kind: probe.EventWarning, Host: "n1", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
-		{Kind: probe.EventWarning, Host: "n3", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
+		{Kind: probe.EventWarning, Host: "n1", Site: "misc/socket.cc:58", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
+		{Kind: probe.EventWarning, Host: "n3", Site: "misc/socket.cc:58", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
 	}
 	if d := cmp.Diff(want, invs[2].Events, cmp.AllowUnexported(probe.Opt[int]{})); d != "" {
 		t.Error(d)
@@ -314,17 +315,6 @@ func TestTorn(t *testing.T) {
 		if l := read(t, start+env+cut+"\n"); len(l.Comms[0].Rings) != 1 || !l.Comms[0].Rings[0].Cut {
 			t.Errorf("%q: %+v", cut, l.Comms[0].Rings)
 		}
-	}
-}
-
-func TestBDF(t *testing.T) {
-	for id, want := range map[uint64]string{0x60: "0000:00:06.0", 0x1b000: "0000:1b:00.0", 0x1901000: "0019:01:00.0", 0xd1001: "0000:d1:00.1"} {
-		if a, ok := BDF(id); !ok || a.String() != want {
-			t.Errorf("%x: %v %v", id, a, ok)
-		}
-	}
-	if _, ok := BDF(0x1b00f); ok {
-		t.Error("function 15 taken for an address")
 	}
 }
 
@@ -415,6 +405,52 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What no communicator line claims still says which rank is where.
+func TestLooseJob(t *testing.T) {
+	l := read(t, strings.Join([]string{
+		"n1:10:11 [0] NCCL INFO NET : Using interface lo:127.0.0.1<0>",
+		"n1:10:11 [0] NCCL INFO NCCL_NTHREADS set by environment to 256.",
+		"n1:12:12 [1] NCCL INFO NCCL_NTHREADS set by environment to 256.",
+		"n1:10:11 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+		"n1:10:11 [0] NCCL INFO KV Convert to int : could not find value of '' in dictionary, falling back to 60",
+		"n1:10:11 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [receive] via NET/Socket/0",
+		"n2:20:21 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [send] via NET/Socket/0",
+		"n3:30:31 [0] NCCL INFO Channel 00 : 2[1000] -> 3[2000] via P2P/IPC",
+		"n4:40:41 [0] NCCL INFO Channel 00 : 2[1000] -> 3[2000] via P2P/IPC",
+	}, "\n"))
+	invs := l.Inventories()
+	job := invs[len(invs)-1].Job
+	if len(job.Comms) != 1 || job.Comms[0].ID != "" || job.Comms[0].Ranks != 0 || len(job.Comms[0].Conns) != 3 {
+		t.Fatalf("%+v", job.Comms)
+	}
+	var got []string
+	for _, m := range job.Comms[0].Members { // two processes claim rank 2
+		got = append(got, fmt.Sprintf("%d %s %d", m.Rank, m.Host, m.PID.Or(0)))
+	}
+	if want := []string{"0 n1 10", "1 n2 20"}; !slices.Equal(got, want) {
+		t.Errorf("ranks %q, want %q", got, want)
+	}
+	if len(job.Env) != 1 || !slices.Equal(job.Env[0].PIDs, []int{10, 12}) {
+		t.Errorf("settings %+v", job.Env)
+	}
+	if len(job.Interfaces) != 1 || job.Interfaces[0].Use != probe.UseSocket || job.Interfaces[0].Addr != "127.0.0.1" {
+		t.Errorf("interfaces %+v", job.Interfaces)
+	}
+	if len(job.Events) != 2 || job.Events[0].Class != NoteNetwork || job.Events[1].Class != NoteTopology {
+		t.Errorf("notes %+v", job.Events)
+	}
+	// The end of a torn line is no communicator beside one.
+	l = read(t, "n1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 commId 0x1 - Init COMPLETE\n3[2000] -> 4[1000] via P2P/IPC\n")
+	if invs := l.Inventories(); len(l.Loose.Conns) != 1 || len(invs[len(invs)-1].Comms) != 1 {
+		t.Errorf("%+v", invs[len(invs)-1].Comms)
+	}
+	for _, inv := range invs {
+		if err := inv.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestCutOut reads what people cut out of a log: connections and warnings without

@@ -392,3 +392,18 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// What the quick look lets through must hold no escape.
+func TestMayEscape(t *testing.T) {
+	for text, want := range map[string]bool{
+		"\x1b[4mGPU0\x1b[0m": true, "\u241b[4mGPU0": true, "^[[4mGPU0": true, "\u009b4m": true, "GPU0[4m": true, "[0;31mX": true, "\x07": true, "a\x08b": true,
+		"node1:1:2 [0] NCCL INFO [12] m": false, "[m": false, "[3": false, "GPU0\tGPU1": false, "": false,
+	} {
+		if got := mayEscape(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+		if !mayEscape(text) && escapes.ReplaceAllString(text, "") != text {
+			t.Errorf("%q holds an escape", text)
+		}
+	}
+}

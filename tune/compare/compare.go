@@ -100,14 +100,15 @@ func Unavailable(why string) Predictor {
 const noSuspects = "naming a link needs the load that each collective puts on each link, which this version does not compute; " +
 	"a ring is as slow as its slowest link, so ring results alone cannot tell which it is"
 
-// Run compares the samples of a cluster and runs the rules about jobs. believe is
+// Run compares the samples of all runs and applies the rules about jobs. believe is
 // NCCL's own model, expect ncclmap's.
-func Run(c *probe.Cluster, believe, expect Predictor) (*Comparison, error) {
+func Run(m probe.Measured, believe, expect Predictor) (*Comparison, error) {
 	out := &Comparison{Schema: Schema, Points: []Point{}, Suspects: []Suspect{}, SuspectsWhy: noSuspects}
 	var err error
-	if out.Result, err = check.RunCluster(c, jobRules()); err != nil {
+	if out.Result, err = check.RunMeasured(m, jobRules()); err != nil {
 		return nil, err
 	}
+	c := m.All
 	topos := make([]*graph.Topology, len(c.Hosts))
 	for i, h := range c.Hosts {
 		if topos[i], err = graph.Build(h); err != nil {

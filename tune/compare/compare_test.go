@@ -33,7 +33,7 @@ func cluster(t *testing.T, us map[int64]float64, change func(*probe.Cluster)) *p
 
 func compare(t *testing.T, c *probe.Cluster, believe Predictor) *Comparison {
 	t.Helper()
-	out, err := Run(c, believe, Unavailable("nothing was fitted"))
+	out, err := Run(probe.Measured{All: c, Jobs: []*probe.Cluster{c}}, believe, Unavailable("nothing was fitted"))
 	if err != nil {
 		t.Fatal(err)
 	}
