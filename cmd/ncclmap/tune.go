@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,12 +13,14 @@ import (
 
 func (a *app) tuneCmd() *cobra.Command {
 	var file, dialect string
+	var measured []string
 	cmd := &cobra.Command{
-		Use:   "tune [SOURCE…] [-o FILE]",
+		Use:   "tune [SOURCE…] [--measured FILE] [-o FILE]",
 		Short: "Write the NCCL settings that the evidence supports",
 		Long: `Write the NCCL settings that the evidence supports, each with its reason, and
 list those that were considered and left at NCCL's default. A variable is set
-only if something seen here says that the default is wrong.
+only if something seen here says that the default is wrong, or a run with it was
+measured to be faster (--measured).
 
 Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 --env-file and systemd's EnvironmentFile).`,
@@ -25,7 +29,7 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 			if err != nil {
 				return err
 			}
-			an, err := a.analyse(args)
+			an, err := a.analyseMeasured(args, measured)
 			if err != nil {
 				return err
 			}
@@ -36,9 +40,35 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 			return a.writeTo(file, write)
 		},
 	}
+	measuredFlag(cmd, &measured)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`; without it to stdout")
 	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: sh or env")
 	return cmd
+}
+
+// recheckMonths is how long a measured gain counts without being measured again.
+const recheckMonths = 6
+
+// analyseMeasured is analyse, with what was measured on the machine or its cluster.
+func (a *app) analyseMeasured(args, files []string) (*tune.Analysis, error) {
+	if len(files) == 0 {
+		return a.analyse(args)
+	}
+	sources, m, err := a.readMeasured(args, files)
+	if err != nil {
+		return nil, err
+	}
+	if len(sources.Hosts) == 0 {
+		sources = m.All
+	}
+	inv, ok := sources.Single()
+	if !ok {
+		return nil, fmt.Errorf("the sources are of %s; choose one with --host", hostList(sources))
+	}
+	if len(m.Jobs) == 1 { // the settings of several runs are not one job's
+		inv.Job = m.All.Job
+	}
+	return tune.AnalyseMeasured(inv, m, time.Now().AddDate(0, recheckMonths, 0).Format(time.DateOnly))
 }
 
 // writeEnv writes a plan as an env file: what is set, and what was declined.
