@@ -74,7 +74,8 @@ type app struct {
 	host           string
 	quiet, verbose bool
 	noColor        bool
-	tellSources    bool // say what each source was recognised as
+	broken         []string // files of a folder or archive that are of a known kind and could not be read
+	tellSources    bool     // say what each source was recognised as
 }
 
 const longHelp = `ncclmap maps how the GPUs, NVLinks, PCIe switches, NUMA nodes and network
