@@ -247,9 +247,12 @@ func (l *layer) fromNet(k, c, nets int) (started bool) {
 		}
 		enter(gpu, free)
 		return true
-	case c > 0 && l.same:
+	case c > 0 && (l.same || !l.n.v.Options.Version.AtLeast(24, 0)):
+		// The order of the channel before; until 2.23 also where orders may differ.
 		enter(l.orders[c-1][0], repeat)
-		return true
+		if l.same {
+			return true
+		}
 	case c == 0 && l.n.v.NVS < 0:
 		// The order on the bus first, with steps of its own.
 		steps := l.steps
@@ -306,7 +309,7 @@ func (l *layer) hop(i, gpu int, o order) {
 				to = nowNIC
 			}
 		}
-		next = l.n.next(l.shape, gpu, l.nets[c][0], to, l.used[c], next)
+		next = l.next(gpu, to, next)
 	}
 	for _, g := range next {
 		l.try(&l.n.gpuGPU[gpu*l.n.gpus+g], true, l.intra, func() { l.put(g, func() { l.leg(i+1, g, o) }) })

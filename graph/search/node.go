@@ -26,13 +26,13 @@ type node struct {
 	prefers [][]int   // per GPU: NETs that it prefers
 	near    [][]int   // per NET: the GPUs nearest to it
 	owner   []int     // per NET: the GPU that prefers it; -1: none
-	pciGBs  []float64 // per GPU: of its PCIe link
+	pciLink []int     // per GPU: its PCIe link upwards; -1: none
+	cpuGBs  []float64 // per GPU: of its link to a CPU; 0: none
 	outGBs  []float64 // per GPU: of its PCIe link or all its NVLinks
 
 	maxGBs float64 // NCCL's maxBw: the best path of a GPU
 	allGBs float64 // NCCL's totalBw: the most that leaves a GPU
 
-	nextOf map[nextKey][]int
 	netsOf map[netsKey][]int
 }
 
@@ -44,7 +44,7 @@ type port struct {
 }
 
 func newNode(v *graph.NCCLView, inter bool) *node {
-	n := &node{v: v, inter: inter, gpus: len(v.GPUs), nextOf: map[nextKey][]int{}, netsOf: map[netsKey][]int{}}
+	n := &node{v: v, inter: inter, gpus: len(v.GPUs), netsOf: map[netsKey][]int{}}
 	n.minCC, _, _ = v.CC()
 	n.speeds = speedsFor(n.minCC, v.Options.Version, inter)
 	for i := range v.GPUs {
@@ -94,19 +94,25 @@ func (n *node) addNets() {
 // limits finds what bounds the speeds that are tried (NCCL 2.30.7
 // search.cc:20-54).
 func (n *node) limits() {
-	n.pciGBs, n.outGBs = make([]float64, n.gpus), make([]float64, n.gpus)
-	nvl := make([]float64, n.gpus)
+	n.cpuGBs, n.outGBs, n.pciLink = make([]float64, n.gpus), make([]float64, n.gpus), make([]int, n.gpus)
 	for i, g := range n.v.GPUs {
-		for _, l := range n.v.Links {
-			switch {
-			case l.From != g:
-			case l.Type == graph.NCCLLinkPCI:
-				n.pciGBs[i] = l.GBs
-			case l.Type == graph.NCCLLinkNVL:
-				nvl[i] += l.GBs
+		n.pciLink[i] = -1
+		pci, nvl := 0.0, 0.0
+		for k, l := range n.v.Links {
+			if l.From != g {
+				continue
+			}
+			switch l.Type {
+			case graph.NCCLLinkPCI:
+				n.pciLink[i], pci = k, l.GBs
+			case graph.NCCLLinkNVL:
+				nvl += l.GBs
+			}
+			if n.v.Nodes[l.To].Kind == graph.NCCLCPU {
+				n.cpuGBs[i] = max(n.cpuGBs[i], l.GBs)
 			}
 		}
-		n.outGBs[i] = max(n.pciGBs[i], nvl[i])
+		n.outGBs[i] = max(pci, nvl)
 		n.allGBs = max(n.allGBs, n.outGBs[i])
 	}
 	routes := n.gpuGPU
@@ -210,30 +216,51 @@ const (
 	nowNIC                 // the next GPU sends to the NIC
 )
 
-type nextKey struct {
-	gpu int
-	net int // -1: none
-}
-
 // next lists the GPUs to try after a GPU: near the NIC that the channel came
 // from, where it matters, then near the GPU, then in order (NCCL 2.30.7
 // search.cc:65-172). With NVSwitches only the neighbours by number are tried.
-func (n *node) next(shape shape, gpu, net int, to toward, used []bool, out []int) []int {
+func (l *layer) next(gpu int, to toward, out []int) []int {
+	n, c := l.n, len(l.orders)-1
 	if n.v.NVS >= 0 {
-		return n.neighbours(shape, gpu, used, out)
+		return n.neighbours(l.shape, gpu, l.used[c], out)
 	}
-	if to == noNIC {
-		net = -1
+	net := -1
+	if to != noNIC {
+		net = l.nets[c][0]
 	}
-	for _, g := range n.sorted(gpu, net) {
-		if !used[g] {
+	for d := 1; d < n.gpus; d++ {
+		if g := (gpu + d) % n.gpus; n.gpuGPU[gpu*n.gpus+g].hops > 0 && !l.used[c][g] {
 			out = append(out, g)
 		}
 	}
+	slices.SortStableFunc(out, func(x, y int) int { return l.nearer(gpu, net, x, y) })
 	if to == laterNIC && n.alike(gpu, out) {
 		slices.Reverse(out)
 	}
 	return out
+}
+
+// nearer compares two GPUs that may follow one. NCCL compares whole GB/s, of the
+// PCIe link those that are left.
+func (l *layer) nearer(gpu, net, x, y int) int {
+	n := l.n
+	if net >= 0 {
+		a, b := &n.netGPU[net*n.gpus+x], &n.netGPU[net*n.gpus+y]
+		if c := cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(l.pciLeft(y), l.pciLeft(x)), cmp.Compare(a.hops, b.hops)); c != 0 {
+			return c
+		}
+	}
+	a, b := &n.gpuGPU[gpu*n.gpus+x], &n.gpuGPU[gpu*n.gpus+y]
+	return cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(a.hops, b.hops))
+}
+
+// pciLeft is what is left of a GPU's PCIe link, in the direction that has less.
+func (l *layer) pciLeft(gpu int) mbs {
+	link := l.n.pciLink[gpu]
+	if link < 0 {
+		return -1
+	}
+	return min(l.room[link], l.room[l.n.v.Reverse(link)]) / 1000
 }
 
 func (n *node) neighbours(shape shape, gpu int, used []bool, out []int) []int {
@@ -251,33 +278,6 @@ func (n *node) neighbours(shape shape, gpu int, used []bool, out []int) []int {
 			out = append(out, g)
 		}
 	}
-	return out
-}
-
-// sorted lists all GPUs that are joined to one, best first. NCCL compares whole
-// GB/s.
-func (n *node) sorted(gpu, net int) []int {
-	key := nextKey{gpu, net}
-	if out, ok := n.nextOf[key]; ok {
-		return out
-	}
-	var out []int
-	for d := 1; d < n.gpus; d++ {
-		if g := (gpu + d) % n.gpus; n.gpuGPU[gpu*n.gpus+g].hops > 0 {
-			out = append(out, g)
-		}
-	}
-	slices.SortStableFunc(out, func(x, y int) int {
-		if net >= 0 {
-			a, b := &n.netGPU[net*n.gpus+x], &n.netGPU[net*n.gpus+y]
-			if c := cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(whole(n.pciGBs[y]), whole(n.pciGBs[x])), cmp.Compare(a.hops, b.hops)); c != 0 {
-				return c
-			}
-		}
-		a, b := &n.gpuGPU[gpu*n.gpus+x], &n.gpuGPU[gpu*n.gpus+y]
-		return cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(a.hops, b.hops))
-	})
-	n.nextOf[key] = out
 	return out
 }
 
