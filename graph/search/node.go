@@ -17,6 +17,7 @@ type node struct {
 	minCC  int
 	speeds []mbs
 
+	room    []mbs   // per link: its bandwidth
 	gpuGPU  []route // from*gpus + to
 	gpuNet  []route // gpu*len(nets) + net
 	netGPU  []route // net*gpus + gpu
@@ -33,7 +34,8 @@ type node struct {
 	maxGBs float64 // NCCL's maxBw: the best path of a GPU
 	allGBs float64 // NCCL's totalBw: the most that leaves a GPU
 
-	netsOf map[netsKey][]int
+	around [nvls + 1][][]int      // the neighbours by shape and GPU, with NVSwitches
+	netsOf [][graph.DIS + 1][]int // what usable found, by GPU + 1 and class
 }
 
 // port is a NET. Those of one adapter and port share their bandwidth.
@@ -44,9 +46,13 @@ type port struct {
 }
 
 func newNode(v *graph.NCCLView, inter bool) *node {
-	n := &node{v: v, inter: inter, gpus: len(v.GPUs), netsOf: map[netsKey][]int{}}
+	n := &node{v: v, inter: inter, gpus: len(v.GPUs)}
+	n.netsOf = make([][graph.DIS + 1][]int, n.gpus+1)
 	n.minCC, _, _ = v.CC()
 	n.speeds = speedsFor(n.minCC, v.Options.Version, inter)
+	for _, l := range v.Links {
+		n.room = append(n.room, toMBs(l.GBs))
+	}
 	for i := range v.GPUs {
 		for j := range v.GPUs {
 			n.gpuGPU = append(n.gpuGPU, newRoute(v, graph.NCCLGPU, v.Path(i, j), v.Path(j, i)))
@@ -57,6 +63,11 @@ func newNode(v *graph.NCCLView, inter bool) *node {
 	}
 	if inter {
 		n.addNets()
+	}
+	if v.NVS >= 0 {
+		for s := balanced; s <= nvls; s++ {
+			n.around[s] = n.neighbours(s)
+		}
 	}
 	n.limits()
 	return n
@@ -141,18 +152,17 @@ func classes(routes []route) (best, worst graph.PathClass) {
 	return best, worst
 }
 
-type netsKey struct {
-	gpu   int // -1: all
-	worst graph.PathClass
+// usable lists the NETs that a GPU, or any (-1), may use within a path class:
+// first those that it prefers, then by class (NCCL 2.30.7 search.cc:540-619).
+func (n *node) usable(gpu int, worst graph.PathClass) []int {
+	lists := &n.netsOf[gpu+1]
+	if lists[worst] == nil {
+		lists[worst] = n.findUsable(gpu, worst)
+	}
+	return lists[worst]
 }
 
-// usable lists the NETs that a GPU, or any, may use within a path class: first
-// those that it prefers, then by class (NCCL 2.30.7 search.cc:540-619).
-func (n *node) usable(gpu int, worst graph.PathClass) []int {
-	key := netsKey{gpu, worst}
-	if out, ok := n.netsOf[key]; ok {
-		return out
-	}
+func (n *node) findUsable(gpu int, worst graph.PathClass) []int {
 	gpus := []int{gpu}
 	if gpu < 0 {
 		gpus = gpus[:0]
@@ -160,7 +170,7 @@ func (n *node) usable(gpu int, worst graph.PathClass) []int {
 			gpus = append(gpus, g)
 		}
 	}
-	var out []int
+	out := make([]int, 0, len(n.nets))
 	add := func(k int) {
 		if !slices.Contains(out, k) {
 			out = append(out, k)
@@ -190,7 +200,6 @@ func (n *node) usable(gpu int, worst graph.PathClass) []int {
 			}
 		}
 	}
-	n.netsOf[key] = out
 	return out
 }
 
@@ -216,20 +225,37 @@ const (
 	nowNIC                 // the next GPU sends to the NIC
 )
 
+// towardNIC tells how a hop stands to the way back to the NIC, by the legs that
+// follow it.
+func towardNIC(rest []leg) toward {
+	switch {
+	case !slices.Contains(rest, leave) && !slices.Contains(rest, leaveHalf):
+		return noNIC
+	case rest[0] != hop:
+		return nowNIC
+	}
+	return laterNIC
+}
+
 // next lists the GPUs to try after a GPU: near the NIC that the channel came
 // from, where it matters, then near the GPU, then in order (NCCL 2.30.7
 // search.cc:65-172). With NVSwitches only the neighbours by number are tried.
 func (l *layer) next(gpu int, to toward, out []int) []int {
-	n, c := l.n, len(l.orders)-1
+	n, used := l.n, l.used[len(l.orders)-1]
 	if n.v.NVS >= 0 {
-		return n.neighbours(l.shape, gpu, l.used[c], out)
+		for _, g := range n.around[l.shape][gpu] {
+			if !used[g] {
+				out = append(out, g)
+			}
+		}
+		return out
 	}
 	net := -1
 	if to != noNIC {
-		net = l.nets[c][0]
+		net = l.nets[len(l.orders)-1][0]
 	}
 	for d := 1; d < n.gpus; d++ {
-		if g := (gpu + d) % n.gpus; n.gpuGPU[gpu*n.gpus+g].hops > 0 && !l.used[c][g] {
+		if g := (gpu + d) % n.gpus; n.gpuGPU[gpu*n.gpus+g].hops > 0 && !used[g] {
 			out = append(out, g)
 		}
 	}
@@ -263,19 +289,22 @@ func (l *layer) pciLeft(gpu int) mbs {
 	return min(l.room[link], l.room[l.n.v.Reverse(link)]) / 1000
 }
 
-func (n *node) neighbours(shape shape, gpu int, used []bool, out []int) []int {
-	after, before := (gpu+1)%n.gpus, (gpu-1+n.gpus)%n.gpus
-	order := [2]int{before, after}
-	switch shape {
-	case ring:
-	case balanced, split:
-		order = [2]int{after, before}
-	default:
-		order[0], order[1] = after, after
-	}
-	for i, g := range order {
-		if !used[g] && n.gpuGPU[gpu*n.gpus+g].hops > 0 && (i == 0 || g != order[0]) {
-			out = append(out, g)
+// neighbours finds the neighbours that a shape tries after each GPU, in order.
+func (n *node) neighbours(s shape) [][]int {
+	out := make([][]int, n.gpus)
+	for gpu := range out {
+		after, before := (gpu+1)%n.gpus, (gpu-1+n.gpus)%n.gpus
+		order := []int{after}
+		switch s {
+		case ring:
+			order = []int{before, after}
+		case balanced, split:
+			order = []int{after, before}
+		}
+		for i, g := range order {
+			if n.gpuGPU[gpu*n.gpus+g].hops > 0 && (i == 0 || g != order[0]) {
+				out[gpu] = append(out[gpu], g)
+			}
 		}
 	}
 	return out

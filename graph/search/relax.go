@@ -23,6 +23,8 @@ type relaxation struct {
 	try  setting
 	best found
 
+	layer layer
+
 	bestIntra, worstIntra graph.PathClass
 	bestInter, worstInter graph.PathClass
 	crossings             []int         // of NICs, in the order in which they are tried
@@ -45,7 +47,7 @@ func (n *node) search(want shape, lowest, highest int, o Options) found {
 	if n.gpus == 1 && want != ring {
 		want = chain
 	}
-	r := &relaxation{n: n, want: want, steps: totalSteps, tried: map[trial]int{}, crossings: []int{0}, bestIntra: graph.LOC, bestInter: graph.PIX, worstIntra: graph.LOC, worstInter: graph.PIX}
+	r := &relaxation{n: n, layer: layer{n: n}, want: want, steps: totalSteps, tried: map[trial]int{}, crossings: []int{0}, bestIntra: graph.LOC, bestInter: graph.PIX, worstIntra: graph.LOC, worstInter: graph.PIX}
 	r.try = setting{shape: want, min: lowest, max: highest}
 	if n.gpus > 1 {
 		r.bestIntra, r.worstIntra = classes(n.gpuGPU)
@@ -100,8 +102,8 @@ func (r *relaxation) run(hops int) (taken int, perfect bool) {
 	if r.try.same {
 		budget = sameSteps
 	}
-	l := newLayer(r.n, r.try, &r.best, budget)
-	l.hops = hops
+	l := &r.layer
+	l.begin(r.try, &r.best, budget, hops)
 	l.channel()
 	if l.steps <= 0 && !l.done && !r.try.same {
 		r.ranOut = append(r.ranOut, r.try)
@@ -267,7 +269,9 @@ func (f *found) duplicate(minCC, highest int) {
 	twice := min(2*n, highest)
 	parts := mbs((twice + n - 1) / n)
 	f.intra, f.inter = f.intra/parts, f.inter/parts
-	f.orders = append(f.orders, slices.Clone(f.orders[:twice-n])...)
+	for _, o := range f.orders[:twice-n] {
+		f.orders = append(f.orders, slices.Clone(o))
+	}
 	f.nets = append(f.nets, f.nets[:twice-n]...)
 }
 
