@@ -45,6 +45,7 @@ func (n *node) digest() digest {
 			ints(l...)
 		}
 	}
+	floats(n.hopGBs...)
 	floats(n.cpuGBs...)
 	floats(n.outGBs...)
 	floats(n.maxGBs, n.allGBs)

@@ -28,6 +28,7 @@ type node struct {
 	near    [][]int   // per NET: the GPUs nearest to it
 	owner   []int     // per NET: the GPU that prefers it; -1: none
 	pciLink []int     // per GPU: its PCIe link upwards; -1: none
+	hopGBs  []float64 // per GPU: of all links by which it reaches others
 	cpuGBs  []float64 // per GPU: of its link to a CPU; 0: none
 	outGBs  []float64 // per GPU: of its PCIe link or all its NVLinks
 
@@ -105,7 +106,7 @@ func (n *node) addNets() {
 // limits finds what bounds the speeds that are tried (NCCL 2.30.7
 // search.cc:20-54).
 func (n *node) limits() {
-	n.cpuGBs, n.outGBs, n.pciLink = make([]float64, n.gpus), make([]float64, n.gpus), make([]int, n.gpus)
+	n.hopGBs, n.cpuGBs, n.outGBs, n.pciLink = make([]float64, n.gpus), make([]float64, n.gpus), make([]float64, n.gpus), make([]int, n.gpus)
 	for i, g := range n.v.GPUs {
 		n.pciLink[i] = -1
 		pci, nvl := 0.0, 0.0
@@ -113,6 +114,7 @@ func (n *node) limits() {
 			if l.From != g {
 				continue
 			}
+			n.hopGBs[i] += l.GBs
 			switch l.Type {
 			case graph.NCCLLinkPCI:
 				n.pciLink[i], pci = k, l.GBs
