@@ -15,10 +15,13 @@ type Job struct {
 	GDRPairs   []GDRPair    `json:"gdr_pairs,omitempty"`
 	Fabrics    []FabricSeen `json:"fabrics,omitempty"`
 	Systems    []SystemTree `json:"systems,omitempty"`
+	Products   []GPUProduct `json:"gpu_products,omitempty"`
 	Env        []EnvSetting `json:"env,omitempty"`
+	Graphs     []GraphFile  `json:"graph_files,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	Samples    []Sample     `json:"samples,omitempty"`
+	Summaries  []RunSummary `json:"run_summaries,omitempty"`
 }
 
 // LogFile says how much of one NCCL log was understood.
@@ -139,6 +142,14 @@ type SystemPath struct {
 	Class string  `json:"class"` // LOC, NVL, PIX, …
 }
 
+// GPUProduct is a model of GPU that a job used on a host. Which of the host's GPUs
+// it is, the output need not say.
+type GPUProduct struct {
+	Name    string   `json:"name"`
+	Host    string   `json:"host,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
+}
+
 // How a setting came to be.
 const (
 	EnvVariable = "environment" // NCCL confirms that it read the variable
@@ -157,6 +168,7 @@ type EnvSetting struct {
 	Raw     string   `json:"raw,omitempty"`     // as written in the file, where it differs
 	Marks   []string `json:"marks,omitempty"`   // what readers of the file treat differently: quotes, blanks, …
 	Host    string   `json:"host,omitempty"`
+	PIDs    []int    `json:"pids,omitempty"` // processes that confirm it, as far as they are known
 	Origins []Origin `json:"origins,omitempty"`
 }
 
@@ -178,7 +190,7 @@ type Comm struct {
 	ID       string   `json:"id"` // 0x…; "" = not printed
 	Name     string   `json:"name,omitempty"`
 	NCCL     string   `json:"nccl_version,omitempty"`
-	Ranks    int      `json:"ranks"`
+	Ranks    int      `json:"ranks"` // 0 = not printed: what no line of a communicator claims
 	Nodes    Opt[int] `json:"nodes"` // as NCCL counts them
 	Channels Opt[int] `json:"channels"`
 	// Members are the ranks that the sources show, by rank; fewer than Ranks
@@ -262,16 +274,20 @@ const AllCollectives = "collectives"
 
 // Graph is the result of one of NCCL's searches.
 type Graph struct {
-	Pattern   string   `json:"pattern"` // ring, balanced tree, split tree, tree, nvls, collnet direct
-	Channels  int      `json:"channels"`
-	BWIntra   float64  `json:"bw_intra_gbs"`
-	BWInter   float64  `json:"bw_inter_gbs"`
-	TypeIntra string   `json:"type_intra"`
-	TypeInter string   `json:"type_inter"`
-	CrossNIC  int      `json:"cross_nic"`
-	NoPath    bool     `json:"no_path,omitempty"` // the search failed and took the simple order
-	Orders    []string `json:"orders,omitempty"`  // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
-	Origins   []Origin `json:"origins,omitempty"`
+	Pattern   string  `json:"pattern"` // see PatternName
+	Channels  int     `json:"channels"`
+	BWIntra   float64 `json:"bw_intra_gbs"`
+	BWInter   float64 `json:"bw_inter_gbs"`
+	TypeIntra string  `json:"type_intra"`
+	TypeInter string  `json:"type_inter"`
+	CrossNIC  int     `json:"cross_nic"`
+	NoPath    bool    `json:"no_path,omitempty"` // the search failed and took the simple order
+	// Only graph files say: the search's number (0 ring, 1 tree, 2 collnet chain, 3
+	// nvls, 4 collnet direct), and whether all channels have the same order.
+	ID           Opt[int]  `json:"id,omitzero"`
+	SameChannels Opt[bool] `json:"same_channels,omitzero"`
+	Orders       []string  `json:"orders,omitempty"` // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
+	Origins      []Origin  `json:"origins,omitempty"`
 }
 
 // Ring is the order of ranks on one ring channel.
@@ -347,6 +363,7 @@ type Event struct {
 	Host    string   `json:"host,omitempty"`
 	Rank    Opt[int] `json:"rank,omitzero"`
 	Comm    string   `json:"comm,omitempty"`
+	Site    string   `json:"site,omitempty"` // file:line of NCCL's source that printed a warning
 	Text    string   `json:"text"`
 	Count   int64    `json:"count,omitempty"` // 0 counts as 1
 	Origins []Origin `json:"origins,omitempty"`
@@ -390,7 +407,7 @@ func BusFactor(collective string, ranks int) (factor float64, ok bool) {
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples)+len(j.Summaries) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.

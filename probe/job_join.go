@@ -17,10 +17,13 @@ func (j *Job) AddJob(o *Job) {
 	j.GDRPairs = append(j.GDRPairs, o.GDRPairs...)
 	j.Fabrics = append(j.Fabrics, o.Fabrics...)
 	j.Systems = append(j.Systems, o.Systems...)
+	j.Products = append(j.Products, o.Products...)
 	j.Env = append(j.Env, o.Env...)
+	j.Graphs = append(j.Graphs, o.Graphs...)
 	j.Choices = append(j.Choices, o.Choices...)
 	j.Events = append(j.Events, o.Events...)
 	j.Samples = append(j.Samples, o.Samples...)
+	j.Summaries = append(j.Summaries, o.Summaries...)
 	at := make(map[string]int, len(j.Comms))
 	for i, c := range j.Comms {
 		at[c.ID] = i

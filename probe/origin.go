@@ -36,6 +36,7 @@ const (
 	SourceSysfs       = "sysfs"
 	SourceNVML        = "nvml"
 	SourceHost        = "host"
+	SourceIBStatus    = "ibstatus"
 	SourceSMITopo     = "smitopo"
 	SourceSMIQuery    = "smiquery"
 	SourceHwlocXML    = "hwlocxml"

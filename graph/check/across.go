@@ -17,6 +17,9 @@ type Across struct {
 	reporter
 	Job   *probe.Job
 	Hosts []*graph.Topology // by name
+
+	several bool       // sources or jobs name more than one host
+	judged  []*message // what each of Job.Events is; nil = nothing that a rule reads
 }
 
 // reporter takes in what a rule has to say.
@@ -42,7 +45,7 @@ func (a *Across) Host(name string) *graph.Topology {
 // Key is the subject for an object of a host: its node key, below the host's
 // name where there are several hosts.
 func (a *Across) Key(host, key string) string {
-	if host == "" || len(a.names()) < 2 {
+	if host == "" || !a.several {
 		return key
 	}
 	return host + "/" + key
@@ -56,15 +59,15 @@ func HostKey(name string) string {
 	return "host:" + name
 }
 
-// names lists the hosts that sources and jobs name.
-func (a *Across) names() []string {
-	out := a.Job.JobHosts()
-	for _, h := range a.Hosts {
-		if n := h.Inv.Host.Name; !slices.ContainsFunc(out, func(o string) bool { return probe.SameHostName(o, n) }) {
-			out = append(out, n)
+// severalHosts reports that sources and jobs name more than one host.
+func severalHosts(job *probe.Job, hosts []*graph.Topology) bool {
+	names := job.JobHosts()
+	for _, h := range hosts {
+		if n := h.Inv.Host.Name; !slices.ContainsFunc(names, func(o string) bool { return probe.SameHostName(o, n) }) {
+			names = append(names, n)
 		}
 	}
-	return out
+	return len(names) > 1
 }
 
 // RunCluster applies the rules to every host and to all together. Subjects of a
@@ -117,10 +120,20 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 
 // runAcross runs the rules about jobs and about hosts together.
 func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Result) {
+	world := Across{Job: job, Hosts: hosts, several: severalHosts(job, hosts), judged: make([]*message, len(job.Events))}
+	for i, e := range job.Events {
+		world.judged[i] = messageOf(e)
+	}
+	run := func(r *Rule) {
+		a := world
+		a.reporter = reporter{r, out}
+		r.Across(&a)
+	}
+	run(&Rule{ID: InventoryGaps, Across: unjudgedEvents})
 	unjudgedSettings(job, reporter{&Rule{ID: InventoryGaps}, out})
 	for i := range rules {
-		if r := &rules[i]; r.Across != nil {
-			r.Across(&Across{reporter: reporter{r, out}, Job: job, Hosts: hosts})
+		if rules[i].Across != nil {
+			run(&rules[i])
 		}
 	}
 }

@@ -35,13 +35,10 @@ func rankKey(m *probe.Member) string {
 // rankSubjects are ranks with their GPUs and hosts, as far as they are known.
 func (a *Across) rankSubjects(members []*probe.Member) []string {
 	var ranks, gpus, hosts []string
-	several := len(a.names()) > 1
 	for _, m := range members {
 		ranks = append(ranks, rankKey(m))
-		if k := a.gpuKey(m); k != "" && several && m.Host != "" {
-			gpus = append(gpus, m.Host+"/"+k)
-		} else if k != "" {
-			gpus = append(gpus, k)
+		if k := a.gpuKey(m); k != "" {
+			gpus = append(gpus, a.Key(m.Host, k))
 		}
 		if m.Host != "" {
 			hosts = append(hosts, HostKey(m.Host))
@@ -57,6 +54,9 @@ func (a *Across) rankSubjects(members []*probe.Member) []string {
 
 // gpuKey is the node key of a rank's GPU; "" = not known.
 func (a *Across) gpuKey(m *probe.Member) string {
+	if addr, ok := m.Addr.Get(); ok {
+		return "gpu:" + addr.String()
+	}
 	index, ok := m.GPU.Get()
 	if !ok {
 		return ""

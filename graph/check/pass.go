@@ -150,13 +150,14 @@ func isVF(d *probe.PCIDevice) bool {
 	return ok && a.VF
 }
 
-// ncclBefore reports an NCCL version that is known and older than major.minor.
-func ncclBefore(version string, major, minor int) bool {
-	var a, b int
-	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
+// ncclBefore reports an NCCL version that is known and older than major.minor or
+// major.minor.patch.
+func ncclBefore(version string, than ...int) bool {
+	v := make([]int, 3)
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); n < 2 {
 		return false
 	}
-	return a < major || a == major && b < minor
+	return slices.Compare(v[:len(than)], than) < 0
 }
 
 // usable says whether NCCL can use an HCA.

@@ -16,6 +16,7 @@ import (
 // second). NCCL's choice stands far below it where its paths or channels leave
 // links unused.
 type Physical struct {
+	GPUs int `json:"gpus"` // that have links, on all hosts
 	// AllReduce holds where GPUs do all reducing. Every byte of the result must
 	// leave any part of the GPUs once, and all GPUs together must receive it
 	// 2(n-1) times.
@@ -26,6 +27,11 @@ type Physical struct {
 	// AllGather, and reduce-scatter likewise, where every GPU has its part to
 	// bring to all others.
 	AllGather probe.Opt[float64] `json:"all_gather_gbs"`
+	// Broadcast, reduce likewise, and all-reduce wherever it is reduced: every byte of
+	// the result must enter every GPU.
+	Broadcast probe.Opt[float64] `json:"broadcast_gbs"`
+	// OwnLinks is what the links of a GPU carry in all, of the GPU that has least.
+	OwnLinks probe.Opt[float64] `json:"gpu_links_gbs"`
 	// Open lists links whose rate is not known; they are taken to carry anything.
 	Open []string `json:"open"`
 }
@@ -38,8 +44,8 @@ const unbounded = 1e6
 // do, unless it is down, and leaves out GPUs without any link.
 func ComputePhysical(t *graph.Topology, hosts int) Physical {
 	f := newFlows(t, hosts > 1)
-	p := Physical{Open: f.open}
-	n := float64(len(f.gpus) * max(1, hosts))
+	p := Physical{GPUs: len(f.gpus) * max(1, hosts), Open: f.open}
+	n := float64(p.GPUs)
 	if n < 2 {
 		return p
 	}
@@ -53,6 +59,7 @@ func ComputePhysical(t *graph.Topology, hosts int) Physical {
 		all += into[i]
 	}
 	all *= float64(max(1, hosts))
+	p.OwnLinks, p.Broadcast = known(f.own), known(cut)
 	p.AllReduce = known(min(cut, all/(2*(n-1))))
 	if f.reduces {
 		p.InSwitch = known(cut)
@@ -77,12 +84,13 @@ type flows struct {
 	nodes   int64
 	gpus    []int64
 	ends    []int64
+	own     float64 // least of what a GPU's links carry
 	reduces bool
 	open    []string
 }
 
 func newFlows(t *graph.Topology, more bool) *flows {
-	f := &flows{caps: map[[2]int64]float64{}, nodes: int64(len(t.Nodes)), open: []string{}}
+	f := &flows{caps: map[[2]int64]float64{}, nodes: int64(len(t.Nodes)), own: unbounded, open: []string{}}
 	for _, l := range t.Links {
 		if !more && (l.A.Kind == graph.KindHCA || l.A.Kind == graph.KindNet) {
 			continue // leads nowhere
@@ -97,6 +105,15 @@ func newFlows(t *graph.Topology, more bool) *flows {
 	for _, n := range t.Of(graph.KindGPU) {
 		if len(t.LinksOf(n)) > 0 {
 			f.gpus = append(f.gpus, n.ID())
+			own := 0.0
+			for _, l := range t.LinksOf(n) {
+				gbs, ok := rate(l)
+				if !ok {
+					gbs = unbounded
+				}
+				own += gbs
+			}
+			f.own = min(f.own, own)
 			f.reduces = f.reduces || n.GPU.CC.Or(0) >= 90 && slices.ContainsFunc(t.LinksOf(n), func(l *graph.Link) bool { return l.Other(n).Kind == graph.KindNVSwitch })
 		}
 	}

@@ -89,10 +89,14 @@ func HostNames(names []string) string {
 	return fmt.Sprintf("%s, %s, … %s", names[0], names[1], names[len(names)-1])
 }
 
-// Jobs says in one line what is known of jobs; nothing where nothing is.
+// Jobs says in one line what is known of jobs, nothing where nothing is, and prints
+// graph files and summaries of runs.
 func Jobs(w io.Writer, j *probe.Job) error {
 	if j.NoJob() {
 		return nil
+	}
+	if err := jobFiles(w, j); err != nil {
+		return err
 	}
 	var parts []string
 	for _, x := range []struct {

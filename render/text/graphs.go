@@ -20,7 +20,7 @@ func version(p tune.Prediction) graph.NCCLVersion {
 
 // what says what is predicted.
 func what(an *tune.Analysis) string {
-	r := an.Ring.Search
+	r := an.Pred.Search
 	if r == nil {
 		return plural(len(an.Inv.GPUs), "GPU")
 	}
