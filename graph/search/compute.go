@@ -28,7 +28,9 @@ func ComputeHosts(views []*graph.NCCLView, o Options) (*Result, error) {
 	checked := map[*graph.NCCLView]bool{}
 	for host, v := range views {
 		if !checked[v] {
-			if err := check(v); err != nil {
+			if err := check(v); err != nil && v.Name != "" && slices.ContainsFunc(views, func(o *graph.NCCLView) bool { return o != v }) {
+				return nil, fmt.Errorf("host %s: %w", v.Name, err)
+			} else if err != nil {
 				return nil, err
 			}
 			checked[v] = true

@@ -68,6 +68,36 @@ func ComputePhysical(t *graph.Topology, hosts int) Physical {
 	return p
 }
 
+// ComputePhysicalHosts bounds collectives over the GPUs of several hosts, unequal
+// as they may be. AllGather is bounded by what must enter each GPU, and is known
+// only where it is.
+func ComputePhysicalHosts(hosts []*graph.Topology) Physical {
+	if len(hosts) == 1 {
+		return ComputePhysical(hosts[0], 1)
+	}
+	p := Physical{Open: []string{}}
+	own, cut, all := unbounded, unbounded, 0.0
+	for _, t := range hosts {
+		f := newFlows(t, true)
+		p.GPUs += len(f.gpus)
+		own = min(own, f.own)
+		for i := range f.ends {
+			into := f.into(i)
+			cut = min(cut, into)
+			if i < len(f.gpus) {
+				all += into
+			}
+		}
+		for _, link := range f.open {
+			p.Open = append(p.Open, t.Inv.Host.Name+" "+link)
+		}
+	}
+	if n := float64(p.GPUs); n >= 2 {
+		p.OwnLinks, p.Broadcast, p.AllReduce, p.AllGather = known(own), known(cut), known(min(cut, all/(2*(n-1)))), known(cut*n/(n-1))
+	}
+	return p
+}
+
 func known(gbs float64) probe.Opt[float64] {
 	if gbs >= unbounded/2 {
 		return probe.Opt[float64]{}
