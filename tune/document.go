@@ -30,6 +30,7 @@ type ModelDoc struct {
 	Graphs       []search.Graph         `json:"graphs"`
 	Bound        *search.Physical       `json:"bound,omitempty"`       // what the links of all GPUs allow
 	Bottlenecks  []model.Bottleneck     `json:"bottlenecks,omitempty"` // of the graphs
+	Costs        []LinkCost             `json:"costs"`                 // of links below their maximum
 	Paths        ModelPaths             `json:"paths"`
 	Tuning       []model.Tuning         `json:"tuning"`
 	Estimates    []model.Estimate       `json:"estimates"`
@@ -57,7 +58,7 @@ func (p *Prediction) Doc() ModelDoc {
 		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
 		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
-		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
 	}
 	d.describe(p)
 	switch {
@@ -74,6 +75,8 @@ func (p *Prediction) Doc() ModelDoc {
 		d.Channels = probe.Some(r.Channels)
 	}
 	d.Bound = p.Bound
+	costs, _ := p.Costs()
+	d.Costs = append(d.Costs, costs...)
 	if p.Options.Explain {
 		d.Bottlenecks = model.Bottlenecks(r)
 	}

@@ -54,6 +54,7 @@ func Model(w io.Writer, p tune.Prediction) error {
 		return out.Flush()
 	}
 	printGraphs(out, p.Search)
+	printCosts(out, &p)
 	printBound(out, p.Bound)
 	if p.Untimed != nil {
 		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
