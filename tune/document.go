@@ -36,6 +36,7 @@ type ModelDoc struct {
 	Estimates    []model.Estimate       `json:"estimates"`
 	Bounds       EstimateBounds         `json:"bounds"`
 	Assumptions  []graph.NCCLAssumption `json:"assumptions"`
+	Unmodelled   []string               `json:"not_modelled"` // what bears on it and is no part of it
 }
 
 // ModelPaths holds the paths as NCCL's model sees them within each node, in its
@@ -59,6 +60,7 @@ func (p *Prediction) Doc() ModelDoc {
 		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
 		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Unmodelled: append([]string{}, p.Unmodelled()...),
 	}
 	d.describe(p)
 	switch {

@@ -45,6 +45,9 @@ func Model(w io.Writer, p tune.Prediction) error {
 	for _, a := range p.Assumptions() {
 		fmt.Fprintf(out, "assumed: %s\n", a)
 	}
+	for _, what := range p.Unmodelled() {
+		fmt.Fprintf(out, "not modelled: %s\n", what)
+	}
 	if p.Unknown != nil {
 		fmt.Fprintf(out, "no prediction: %s\n", p.Unknown)
 		return out.Flush()
