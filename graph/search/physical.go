@@ -239,31 +239,29 @@ func (f *flows) gather(into []float64, hosts int) float64 {
 	for i := range f.ends {
 		hi = min(hi, into[i]/(total-weight[i]))
 	}
-	fits := func(part float64) bool {
-		for end := range f.ends {
-			feed := map[int64]float64{}
-			want := 0.0
-			for i, e := range f.ends {
-				if i != end {
-					feed[e] = part * weight[i]
-					want += part * weight[i]
-				}
-			}
-			if f.flow(end, feed) < want*(1-1e-6) {
-				return false
+	fits := func(end int, part float64) bool {
+		feed := map[int64]float64{}
+		want := 0.0
+		for i, e := range f.ends {
+			if i != end {
+				feed[e] = part * weight[i]
+				want += part * weight[i]
 			}
 		}
-		return true
+		return f.flow(end, feed) >= want*(1-1e-6)
 	}
-	if fits(hi) {
-		return hi * total
-	}
-	lo := 0.0
-	for hi-lo > hi*1e-4 {
-		if mid := (lo + hi) / 2; fits(mid) {
-			lo = mid
-		} else {
-			hi = mid
+	const exact = 1e-4
+	for end := range f.ends {
+		// What an end allows is where those after it begin; ends that are alike allow the same.
+		if fits(end, hi) || fits(end, hi*(1-exact)) {
+			continue
+		}
+		for lo := 0.0; hi-lo > hi*exact; {
+			if mid := (lo + hi) / 2; fits(end, mid) {
+				lo = mid
+			} else {
+				hi = mid
+			}
 		}
 	}
 	return hi * total // never below what is possible
