@@ -26,6 +26,7 @@ type NCCLOptions struct {
 	NoPXNC2C   bool            // NCCL_PXN_C2C=0
 	MergeLevel PathClass       // NCCL_NET_MERGE_LEVEL; LOC: adapters are never joined
 	NetsPerGPU int             // NCCL_NETDEVS_POLICY: MAX:N, or -1 for ALL
+	NoMNNVL    bool            // NCCL_MNNVL_ENABLE=0: each host of an NVLink domain by itself
 }
 
 // NCCLKind is a type of node in NCCL's own graph (NCCL 2.30.7 topo.h:41-51).
@@ -130,6 +131,7 @@ type NCCLView struct {
 	Nets  []int      // node indexes, likewise
 	NVS   int        // node index of the NVSwitches; -1: none
 	Hosts int        // more than one: the hosts of one NVLink domain
+	Name  string     // of the host, of several the first; "" unknown
 	// Groups holds the positions in GPUs that NCCL takes for one node. More than
 	// one group: between them the network is faster than the way through the
 	// host, and NCCL treats the groups as different nodes.

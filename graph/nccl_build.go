@@ -19,7 +19,7 @@ func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) { return NCCLDomain([]
 // together (MNNVL): NVLink joins their GPUs, nothing else joins the hosts.
 // o.GPUs holds for each host.
 func NCCLDomain(hosts []*Topology, o NCCLOptions) (*NCCLView, error) {
-	b := ncclBuilder{v: &NCCLView{Options: o, NVS: -1, Hosts: len(hosts)}, nodes: map[*Node]int{}}
+	b := ncclBuilder{v: &NCCLView{Options: o, NVS: -1, Hosts: len(hosts), Name: hosts[0].Inv.Host.Name}, nodes: map[*Node]int{}}
 	for host, t := range hosts {
 		b.t, b.host, b.cpus, b.first = t, host, map[int]int{}, len(b.v.GPUs)
 		if err := b.gpus(); err != nil {

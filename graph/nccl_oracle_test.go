@@ -29,13 +29,17 @@ func optionsOf(t testing.TB, c *oracle.Case) NCCLOptions {
 	return o
 }
 
-// asRead returns the topology as the oracle's code read it. Its machine is x86,
-// and there NCCL adds the machine's own processor to the NUMA node of a rank's
-// GPU where the file names no vendor, as it names none for Arm: so ranks on
-// different NUMA nodes of gb200x4-4nic.xml disagree about both, and NCCL keeps
-// all four, each adapter on the one that rank 0 saw it on. On an Arm machine this
-// does not happen; for the comparison GPU 2 and 3 stand on a NUMA node of their
-// own.
+// asRead returns the topology as the oracle's code read it, which for
+// gb200x4-4nic.xml is not what the file says. The oracle's own figures prove it:
+// of 2 processors and 4 NETs in the file its graph has 4 and 8 (system.nCpu and
+// nNet), each NET is listed twice, and GPU 2 reaches the adapters next to it with
+// 6 GB/s and over one hop more than GPU 0 does, as across sockets
+// (TestOracleDoublesProcessors). The cause is the oracle's machine: NCCL fills in
+// what a <cpu> of the rank's own GPU does not state, on x86 the vendor, which the
+// file has not as the processor is Arm; elements merge only where all attributes
+// are equal, so those of ranks on different NUMA nodes stand side by side (NCCL
+// 2.30.7 xml.cc:306-336, 471-562). On an Arm machine nothing is filled in. For the
+// comparison GPU 2 and 3 stand on a NUMA node of their own.
 func asRead(t testing.TB, c *oracle.Case, o NCCLOptions) *NCCLView {
 	t.Helper()
 	raw, err := os.ReadFile(c.XML)
@@ -49,6 +53,43 @@ func asRead(t testing.TB, c *oracle.Case, o NCCLOptions) *NCCLView {
 		text = strings.ReplaceAll(text, `host_hash="0x6f7261636c653031" `, "")
 	}
 	return viewOf(t, decode(t, c.File, strings.NewReader(text)), o)
+}
+
+// The evidence for asRead: if it goes, so must asRead.
+func TestOracleDoublesProcessors(t *testing.T) {
+	cases, err := oracle.Read(oracleDir, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, c := range cases {
+		if c.File != "gb200x4-4nic.xml" {
+			continue
+		}
+		n++
+		v := readView(t, c.XML, NCCLOptions{})
+		if len(v.Nets) != 4 || c.System.Nets != 8 || c.System.CPUs != 4 || len(v.numaNodes()) != 2 {
+			t.Errorf("%s: the oracle has %d NETs and %d CPUs, the file %d and %d", c.Name, c.System.Nets, c.System.CPUs, len(v.Nets), len(v.numaNodes()))
+		}
+		if p := v.PathToNet(2, 2); p.Class != P2C || p.GBs != 48 || p.Hops != 4 {
+			t.Errorf("by the file GPU 2 to NET 2 is %v, %g GB/s, %d hops", p.Class, p.GBs, p.Hops)
+		}
+		if got, want := c.Paths.Computed.ToNet[2][2], (oracle.Cell{Class: "P2C", GBs: 6, Hops: 5}); got != want {
+			t.Errorf("%s: GPU 2 to NET 2 is %v, not %v", c.Name, got, want)
+		}
+	}
+	if n == 0 {
+		t.Skipf("no oracle in %s", oracleDir)
+	}
+}
+
+func (v *NCCLView) numaNodes() (out []int) {
+	for i, n := range v.Nodes {
+		if n.Kind == NCCLCPU {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // gb200Cells is what does not compare in the files of gb200x4-4nic: see asRead.

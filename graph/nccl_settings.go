@@ -27,6 +27,7 @@ func (o *NCCLOptions) Set(name, value string) (known bool, err error) {
 	}{
 		"NCCL_SHM_DISABLE": {&o.NoSHM, true}, "NCCL_NET_DISABLE_INTRA": {&o.NoNetIntra, true}, "NCCL_NVB_DISABLE": {&o.NoNVB, true},
 		"NCCL_PXN_DISABLE": {&o.NoPXN, true}, "NCCL_PXN_C2C": {&o.NoPXNC2C, false}, "NCCL_NET_GDR_C2C": {&o.NoGDRC2C, false},
+		"NCCL_MNNVL_ENABLE": {&o.NoMNNVL, false},
 	}
 	f, known := flags[name]
 	if !known && name != "NCCL_P2P_DISABLE" && name != "NCCL_NET_GDR_READ" {

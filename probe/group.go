@@ -19,7 +19,7 @@ func group(parts []Part) *grouping {
 	g := &grouping{byName: map[string]*hostGroup{}, byUUID: map[string]*hostGroup{}, byHash: map[string]*hostGroup{}}
 	var nameless []Part
 	for _, p := range parts {
-		if p.Inv.Host.Name == "" {
+		if p.Inv.Host.Name == "" && p.Inv.Host.Hash == "" {
 			nameless = append(nameless, p)
 			continue
 		}

@@ -37,7 +37,7 @@ type Inventory struct {
 // Host identifies the machine.
 type Host struct {
 	Name    string   `json:"name"`
-	Hash    string   `json:"hash,omitempty"` // NCCL's host_hash, in a topology file
+	Hash    string   `json:"hash,omitempty"` // NCCL's host_hash, where a topology file holds several hosts
 	Kernel  string   `json:"kernel,omitempty"`
 	Origins []Origin `json:"origins,omitempty"`
 }

@@ -27,7 +27,7 @@ func Analyse(inv *probe.Inventory) (*Analysis, error) {
 		return nil, err
 	}
 	a := &Analysis{Inv: inv, Topo: topo, Check: check.Run(topo, check.All())}
-	a.Pred = predict(topo, OptionsOf(inv))
+	a.Pred = predict([]*graph.Topology{topo}, OptionsOf(inv))
 	a.Plan = Advise(topo, a.Check)
 	return a, nil
 }

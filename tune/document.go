@@ -19,21 +19,24 @@ type ModelDoc struct {
 	Unknown      string                 `json:"unknown,omitempty"` // why there is no prediction, or no times
 	Launch       string                 `json:"launch"`
 	Settings     []Setting              `json:"settings"`
+	Hosts        []string               `json:"hosts"` // that were seen
 	Nodes        int                    `json:"nodes"` // as NCCL counts them
 	Ranks        int                    `json:"ranks"`
 	Channels     probe.Opt[int]         `json:"channels"` // of the communicator
 	NVLSChannels int                    `json:"nvls_channels"`
 	P2PChannels  int                    `json:"p2p_channels"`
 	PerPeer      int                    `json:"p2p_channels_per_peer"`
-	Members      [][]int                `json:"members"` // the nodes of one host: NCCL dev numbers of their GPUs
+	Members      [][]int                `json:"members"` // the nodes of the hosts that were seen: NCCL dev numbers of their GPUs
 	Graphs       []search.Graph         `json:"graphs"`
 	Bound        *search.Physical       `json:"bound,omitempty"`       // what the links of all GPUs allow
 	Bottlenecks  []model.Bottleneck     `json:"bottlenecks,omitempty"` // of the graphs
+	Costs        []LinkCost             `json:"costs"`                 // of links below their maximum
 	Paths        ModelPaths             `json:"paths"`
 	Tuning       []model.Tuning         `json:"tuning"`
 	Estimates    []model.Estimate       `json:"estimates"`
 	Bounds       EstimateBounds         `json:"bounds"`
 	Assumptions  []graph.NCCLAssumption `json:"assumptions"`
+	Unmodelled   []string               `json:"not_modelled"` // what bears on it and is no part of it
 }
 
 // ModelPaths holds the paths as NCCL's model sees them within each node, in its
@@ -51,28 +54,15 @@ type EstimateBounds struct {
 
 // Doc makes the document: graphs, paths and channels, NCCL's own figures, and
 // estimates by size.
-func (a *Analysis) Doc() ModelDoc {
-	p := &a.Pred
+func (p *Prediction) Doc() ModelDoc {
 	d := ModelDoc{
 		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
-		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Nodes: 1, Ranks: len(a.Inv.GPUs),
+		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
-		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Unmodelled: append([]string{}, p.Unmodelled()...),
 	}
-	if v := p.View; v != nil {
-		for k := range v.Groups {
-			part := v.Part(k)
-			d.Paths.GPUs = append(d.Paths.GPUs, part.Paths()...)
-			d.Paths.Nets = append(d.Paths.Nets, part.NetPaths()...)
-			devs := []int{}
-			for i := range part.GPUs {
-				devs = append(devs, part.Dev(i))
-			}
-			slices.Sort(devs)
-			d.Members = append(d.Members, devs)
-		}
-		d.Assumptions = append(d.Assumptions, v.Assumptions...)
-	}
+	d.describe(p)
 	switch {
 	case p.Unknown != nil:
 		d.Unknown = p.Unknown.Error()
@@ -86,15 +76,35 @@ func (a *Analysis) Doc() ModelDoc {
 	if r.Channels > 0 {
 		d.Channels = probe.Some(r.Channels)
 	}
-	if r.NetAssumed {
-		d.Assumptions = append(d.Assumptions, graph.NCCLAssumption{Subject: "host", Text: "no network is known: NCCL always finds one, and one interface of 10 Gb/s is taken"})
-	}
 	d.Bound = p.Bound
+	costs, _ := p.Costs()
+	d.Costs = append(d.Costs, costs...)
 	if p.Options.Explain {
 		d.Bottlenecks = model.Bottlenecks(r)
 	}
 	d.figures(p)
 	return d
+}
+
+// describe adds the nodes of the hosts that were seen, the paths of the first, and
+// what was assumed.
+func (d *ModelDoc) describe(p *Prediction) {
+	d.Assumptions = append(d.Assumptions, p.Assumptions()...)
+	for i, v := range p.views {
+		for k := range v.Groups {
+			part := v.Part(k)
+			if i == 0 {
+				d.Paths.GPUs = append(d.Paths.GPUs, part.Paths()...)
+				d.Paths.Nets = append(d.Paths.Nets, part.NetPaths()...)
+			}
+			devs := []int{}
+			for i := range part.GPUs {
+				devs = append(devs, part.Dev(i))
+			}
+			slices.Sort(devs)
+			d.Members = append(d.Members, devs)
+		}
+	}
 }
 
 // figures adds NCCL's own figures and the estimates. The terms of the figures

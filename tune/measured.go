@@ -45,7 +45,7 @@ func believe() compare.Predictor {
 		key := fmt.Sprintf("%p %d %v %s %s", q.Topo, q.Nodes, gpus, q.Run.NCCL, q.Run.SettingsText())
 		p, ok := known[key]
 		if !ok {
-			p = predict(q.Topo, optionsOfRun(q, gpus))
+			p = predict([]*graph.Topology{q.Topo}, optionsOfRun(q, gpus))
 			known[key] = p
 		}
 		switch {

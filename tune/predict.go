@@ -1,6 +1,8 @@
 package tune
 
 import (
+	"fmt"
+
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/graph/search"
@@ -29,10 +31,12 @@ type ModelOptions struct {
 	Explain     bool     // also the terms of NCCL's figures
 }
 
-// Prediction is what NCCL would build on this host, or on several like it, and
-// what its own cost model says of collectives on it.
+// Prediction is what NCCL would build on this host, on several like it or on
+// several hosts, and what its own cost model says of collectives there.
 type Prediction struct {
-	View   *graph.NCCLView
+	Hosts  []string        // that were seen
+	GPUs   int             // on them
+	View   *graph.NCCLView // of the first host
 	Search *search.Result
 	Model  *model.Model
 	// Unknown is why there is no prediction: the facts do not carry one. It is
@@ -45,7 +49,8 @@ type Prediction struct {
 	Bound *search.Physical
 
 	Options ModelOptions
-	topo    *graph.Topology
+	topos   []*graph.Topology
+	views   []*graph.NCCLView // hosts of one NVLink domain share one
 }
 
 // Predict predicts for other settings, more hosts or another topology than were
@@ -58,24 +63,67 @@ func Predict(inv *probe.Inventory, o ModelOptions) (Prediction, error) {
 	if _, err := topo.NCCL(o.NCCL); err != nil {
 		return Prediction{}, err
 	}
-	p := predict(topo, o)
+	p := predict([]*graph.Topology{topo}, o)
 	if o.Bound {
-		b := search.ComputePhysical(topo, o.Search.Hosts)
+		b := p.physical()
 		p.Bound = &b
 	}
 	return p, nil
 }
 
-func predict(topo *graph.Topology, o ModelOptions) Prediction {
+// PredictHosts predicts for one job on all GPUs of several hosts. Ranks follow the
+// hosts, those of one NVLink domain together.
+func PredictHosts(hosts []*probe.Inventory, o ModelOptions) (Prediction, error) {
+	if len(hosts) == 1 {
+		return Predict(hosts[0], o)
+	}
+	switch {
+	case o.Search.Hosts > 1:
+		return Prediction{}, fmt.Errorf("%d hosts like one: the sources show %d already; choose one", o.Search.Hosts, len(hosts))
+	case len(o.WhatIf.Without)+len(o.WhatIf.Rates) > 0:
+		return Prediction{}, fmt.Errorf("what might be instead: the sources show %d hosts; choose one", len(hosts))
+	}
+	topos := make([]*graph.Topology, len(hosts))
+	for i, inv := range hosts {
+		var err error
+		if topos[i], err = graph.Build(inv); err != nil {
+			return Prediction{}, fmt.Errorf("host %s: %w", inv.Host.Name, err)
+		}
+	}
+	if _, err := graph.NCCLHosts(topos, o.NCCL); err != nil {
+		return Prediction{}, err
+	}
+	p := predict(topos, o)
+	if o.Bound {
+		b := p.physical()
+		p.Bound = &b
+	}
+	return p, nil
+}
+
+func predict(topos []*graph.Topology, o ModelOptions) Prediction {
 	o.judge()
-	p := Prediction{Options: o, topo: topo}
-	if p.Unknown = nvlinksKnown(topo); p.Unknown != nil {
+	p := Prediction{Options: o, topos: topos}
+	for _, t := range topos {
+		p.Hosts = append(p.Hosts, t.Inv.Host.Name)
+		p.GPUs += len(t.Inv.GPUs)
+		if err := nvlinksKnown(t); err != nil && p.Unknown == nil {
+			p.Unknown = p.of(t, err)
+		}
+	}
+	if p.Unknown != nil {
 		return p
 	}
-	if p.View, p.Unknown = topo.NCCL(o.NCCL); p.Unknown != nil {
+	if p.views, p.Unknown = graph.NCCLHosts(topos, o.NCCL); p.Unknown != nil {
 		return p
 	}
-	if p.Search, p.Unknown = search.Compute(p.View, o.Search); p.Unknown != nil {
+	p.View = p.views[0]
+	if len(topos) == 1 {
+		p.Search, p.Unknown = search.Compute(p.View, o.Search)
+	} else {
+		p.Search, p.Unknown = search.ComputeHosts(p.views, o.Search)
+	}
+	if p.Unknown != nil {
 		return p
 	}
 	var comm model.Comm
@@ -86,6 +134,42 @@ func predict(topo *graph.Topology, o ModelOptions) Prediction {
 	return p
 }
 
+// of names the host that an error is about, where there are several.
+func (p *Prediction) of(t *graph.Topology, err error) error {
+	if len(p.topos) == 1 {
+		return err
+	}
+	return fmt.Errorf("host %s: %w", t.Inv.Host.Name, err)
+}
+
+// physical is what the links of all GPUs allow.
+func (p *Prediction) physical() search.Physical {
+	if len(p.topos) == 1 {
+		return search.ComputePhysical(p.topos[0], p.Options.Search.Hosts)
+	}
+	return search.ComputePhysicalHosts(p.topos)
+}
+
+// Assumptions lists what was taken of the hosts that no source states, each once.
+func (p *Prediction) Assumptions() (out []graph.NCCLAssumption) {
+	seen := map[graph.NCCLAssumption]bool{}
+	add := func(a graph.NCCLAssumption) {
+		if !seen[a] {
+			seen[a] = true
+			out = append(out, a)
+		}
+	}
+	for _, v := range p.views {
+		for _, a := range v.Assumptions {
+			add(a)
+		}
+	}
+	if p.Search != nil && p.Search.NetAssumed {
+		add(graph.NCCLAssumption{Subject: "host", Text: "no network is known: NCCL always finds one, and one interface of 10 Gb/s is taken"})
+	}
+	return out
+}
+
 // Estimates returns an estimate for each collective and size that the options ask
 // for, and the floor that their lower bounds stand on; none without a model.
 func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
@@ -94,7 +178,7 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 	}
 	physical := p.Bound
 	if physical == nil {
-		b := search.ComputePhysical(p.topo, p.Options.Search.Hosts)
+		b := p.physical()
 		physical = &b
 	}
 	floor := model.FloorOf(*physical, p.Search)

@@ -62,9 +62,18 @@ func (o *ModelOptions) judge() {
 // OptionsOf returns what the sources of a host say of the NCCL that runs on it:
 // its version and the settings that a job had. Without a version it is the newest.
 func OptionsOf(inv *probe.Inventory) ModelOptions {
+	return OptionsOfHosts([]*probe.Inventory{inv}, &inv.Job)
+}
+
+// OptionsOfHosts returns what the sources say of the NCCL that runs on several
+// hosts: the first version that one of them states, and the settings of the job.
+func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 	var o ModelOptions
-	versions := []string{inv.Runtime.NCCL}
-	for _, c := range inv.Comms {
+	var versions []string
+	for _, inv := range hosts {
+		versions = append(versions, inv.Runtime.NCCL)
+	}
+	for _, c := range job.Comms {
 		versions = append(versions, c.NCCL)
 	}
 	for _, s := range versions {
@@ -73,7 +82,7 @@ func OptionsOf(inv *probe.Inventory) ModelOptions {
 			break
 		}
 	}
-	for _, e := range inv.Env {
+	for _, e := range job.Env {
 		if e.How == probe.EnvVariable || e.How == probe.EnvReset {
 			o.Set(e.Name, e.Value)
 		}

@@ -98,7 +98,7 @@ func TestLL128IsLeftOutOnlyWhereItCorrupts(t *testing.T) {
 // 15.2 µs and 360 GB/s for Ring Simple.
 func TestCapturePrediction(t *testing.T) {
 	an := analyse(t, "example:2xh200-vm", nil)
-	d := an.Doc()
+	d := an.Pred.Doc()
 	if d.Unknown != "" || len(d.Graphs) != 3 || d.Graphs[0].Channels != 12 || d.Graphs[0].BWIntra != 30 || d.Channels != probe.Some(24) {
 		t.Fatalf("%+v", d)
 	}
@@ -117,7 +117,7 @@ func TestNoPredictionWithoutNVLinkFacts(t *testing.T) {
 	if an.Pred.Unknown == nil || !strings.Contains(an.Pred.Unknown.Error(), "GPU5") {
 		t.Errorf("got %v", an.Pred.Unknown)
 	}
-	if d := an.Doc(); d.Unknown == "" || len(d.Tuning) != 0 || d.Channels.Known() {
+	if d := an.Pred.Doc(); d.Unknown == "" || len(d.Tuning) != 0 || d.Channels.Known() {
 		t.Errorf("%+v", d)
 	}
 }

@@ -95,8 +95,7 @@ func (f *modelFlags) options(o tune.ModelOptions) (tune.ModelOptions, error) {
 
 // settings are those in effect: of --env, else of this machine's environment or of
 // the job that the sources show.
-func (f *modelFlags) settings(inv *probe.Inventory, live bool) (tune.ModelOptions, error) {
-	o := tune.OptionsOf(inv)
+func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions, error) {
 	if f.env == "" {
 		if live {
 			for _, s := range os.Environ() {
@@ -121,6 +120,22 @@ func (f *modelFlags) settings(inv *probe.Inventory, live bool) (tune.ModelOption
 	return o, nil
 }
 
+// predict predicts for the only host, with what jobs show of it, or for all.
+func (f *modelFlags) predict(c *probe.Cluster, live bool) (tune.Prediction, error) {
+	hosts := c.Hosts
+	if inv, ok := c.Single(); ok {
+		hosts = []*probe.Inventory{inv}
+	}
+	o, err := f.settings(tune.OptionsOfHosts(hosts, &c.Job), live)
+	if err != nil {
+		return tune.Prediction{}, err
+	}
+	if o, err = f.options(o); err != nil {
+		return tune.Prediction{}, err
+	}
+	return tune.PredictHosts(hosts, o)
+}
+
 // maxNodes bounds --nodes: more hosts than any NCCL job has had.
 const maxNodes = 1 << 17
 
@@ -135,6 +150,9 @@ by NCCL's own cost model, for each collective and size, the algorithm, protocol,
 channels and threads that it chooses and the time that it believes in. Nothing
 here was fitted to measurements: what a run takes may differ much.
 
+Several hosts are taken as one job on all their GPUs, unequal as they may be; hosts
+of one NVLink domain are one node. With --host it is about one of them.
+
 Settings count as a job has them that a log among the sources shows, as the
 environment has them where this machine is looked at, or as --env FILE gives them.
 With --without and --set-link it predicts for what might be instead of what is.`,
@@ -142,24 +160,21 @@ With --without and --set-link it predicts for what might be instead of what is.`
 			if _, err := f.options(tune.ModelOptions{}); err != nil {
 				return err
 			}
-			an, err := a.analyse(args)
+			c, err := a.readHosts(args)
 			if err != nil {
 				return err
 			}
-			o, err := f.settings(an.Inv, len(args) == 0 && a.sysfsRoot == "")
+			if err := anyGPU(c); err != nil {
+				return err
+			}
+			p, err := f.predict(c, len(args) == 0 && a.sysfsRoot == "")
 			if err != nil {
-				return err
-			}
-			if o, err = f.options(o); err != nil {
-				return err
-			}
-			if an.Pred, err = tune.Predict(an.Inv, o); err != nil {
 				return err
 			}
 			if a.format == "json" {
-				return a.printJSON(an.Doc())
+				return a.printJSON(p.Doc())
 			}
-			return text.Model(a.stdout, an)
+			return text.Model(a.stdout, p)
 		},
 	}
 	f.add(c)

@@ -1,12 +1,42 @@
 package search
 
-// mightHold reports that channels of a demand might carry more than was found, as
-// far as single GPUs, NICs and links that no channel can avoid tell.
+// mightHold reports that channels of a demand might carry more than was found.
 func (r *relaxation) mightHold(d setting) bool {
+	has := mbs(r.best.channels()) * r.best.intra
+	most := r.most(d, has)
+	return most >= mbs(d.min) && most*d.intra > has
+}
+
+// hopeless reports that channels of a demand cannot be better than what was found:
+// too few, or no faster.
+func (r *relaxation) hopeless(d setting) bool {
+	has := mbs(r.best.channels()) * r.best.intra
+	most := r.most(d, has)
+	switch can := most * d.intra; {
+	case d.shape == nvls:
+		return false
+	case most < mbs(d.min) || can < has:
+		return true
+	default:
+		return can == has && !r.none() && (d.shape != r.best.shape || d.cross != r.best.cross)
+	}
+}
+
+// most is how many channels of a demand there can be at most, as far as single
+// GPUs, NICs and links that no channel can avoid tell. The last, which cost most, are
+// not looked at where there are too few already.
+func (r *relaxation) most(d setting, has mbs) mbs {
 	n, most := r.n, mbs(d.max)
-	for _, gbs := range n.outGBs {
-		if out := toMBs(gbs); out > 0 {
-			most = min(most, out/d.intra)
+	if n.gpus > 1 {
+		var all mbs
+		fewest := most
+		for _, gbs := range n.hopGBs {
+			all += toMBs(gbs) / d.intra
+			fewest = min(fewest, toMBs(gbs)/d.intra)
+		}
+		most = min(most, all/mbs(n.gpus-1))
+		if d.shape == ring && !n.inter {
+			most = min(most, fewest) // each GPU is left once
 		}
 	}
 	if n.inter {
@@ -16,16 +46,15 @@ func (r *relaxation) mightHold(d setting) bool {
 		}
 		most = min(most, nets)
 	}
-	has := mbs(r.best.channels()) * r.best.intra
-	if most*d.intra <= has {
-		return false
+	if most < mbs(d.min) || most*d.intra < has {
+		return most
 	}
 	for link, cost := range r.least(d) {
 		if cost > 0 {
-			most = min(most, toMBs(n.v.Links[link].GBs)/cost)
+			most = min(most, n.room[link]/cost)
 		}
 	}
-	return most*d.intra > has
+	return most
 }
 
 // least is what every channel charges to each link at least: for each GPU that
@@ -33,12 +62,16 @@ func (r *relaxation) mightHold(d setting) bool {
 // reach the others without it.
 func (r *relaxation) least(d setting) []mbs {
 	n := r.n
-	links := len(n.v.Links)
+	links := len(n.room)
 	least, cheapest := make([]mbs, links), make([]mbs, links)
+	sum, largest, own, crossing := make([]mbs, links), make([]mbs, links), make([]mbs, links), make([]int, links)
 	for _, enter := range []bool{false, true} {
-		sum, largest := make([]mbs, links), make([]mbs, links)
+		clear(sum)
+		clear(largest)
 		for g := range n.gpus {
-			own, crossing, ways := make([]mbs, links), make([]int, links), 0
+			clear(own)
+			clear(crossing)
+			ways := 0
 			for x := range n.gpus {
 				i := g*n.gpus + x
 				if enter {
@@ -75,7 +108,7 @@ func (r *relaxation) least(d setting) []mbs {
 	}
 	if d.shape == ring && !n.inter {
 		for l, cost := range cheapest {
-			if cost > least[l] && toMBs(n.v.Links[l].GBs)/cost < mbs(d.max) && r.unavoidable(l, d) {
+			if cost > least[l] && n.room[l]/cost < mbs(d.max) && r.unavoidable(l, d) {
 				least[l] = cost
 			}
 		}

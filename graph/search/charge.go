@@ -21,6 +21,14 @@ type use struct {
 	share mbs // of wholeShare
 }
 
+// of is what a link is charged at a speed.
+func (u use) of(speed mbs) mbs {
+	if u.share == wholeShare {
+		return speed
+	}
+	return speed * u.share / wholeShare
+}
+
 // Shares are in fortieths, in which all of NCCL's factors are whole.
 const (
 	wholeShare = 40
@@ -71,7 +79,7 @@ func newRoute(v *graph.NCCLView, start graph.NCCLKind, p, back graph.NCCLPath) r
 // of them has not enough left.
 func (r *route) take(room []mbs, speed mbs) bool {
 	for i, u := range r.uses {
-		cost := speed * u.share / wholeShare
+		cost := u.of(speed)
 		if room[u.link] < cost {
 			r.giveBackFirst(room, speed, i)
 			return false
@@ -85,6 +93,6 @@ func (r *route) giveBack(room []mbs, speed mbs) { r.giveBackFirst(room, speed, l
 
 func (r *route) giveBackFirst(room []mbs, speed mbs, n int) {
 	for _, u := range r.uses[:n] {
-		room[u.link] += speed * u.share / wholeShare
+		room[u.link] += u.of(speed)
 	}
 }

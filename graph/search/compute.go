@@ -28,7 +28,9 @@ func ComputeHosts(views []*graph.NCCLView, o Options) (*Result, error) {
 	checked := map[*graph.NCCLView]bool{}
 	for host, v := range views {
 		if !checked[v] {
-			if err := check(v); err != nil {
+			if err := check(v); err != nil && v.Name != "" && slices.ContainsFunc(views, func(o *graph.NCCLView) bool { return o != v }) {
+				return nil, fmt.Errorf("host %s: %w", v.Name, err)
+			} else if err != nil {
 				return nil, err
 			}
 			checked[v] = true
@@ -98,32 +100,56 @@ func (r *Result) addHost(host int, v *graph.NCCLView) {
 	}
 }
 
-// search runs each node's searches, once per view.
+// search runs each node's searches, once for nodes that are alike.
 func (r *Result) search() {
 	first := map[*graph.NCCLView]*Member{}
-	var distinct []*Member
+	var views []*Member // one of each view
 	for i := range r.Members {
 		if m := &r.Members[i]; first[m.View] == nil {
 			first[m.View] = m
-			distinct = append(distinct, m)
+			views = append(views, m)
 		}
 	}
-	var wait sync.WaitGroup
-	next := atomic.Int64{}
-	for range min(runtime.GOMAXPROCS(0), len(distinct)) {
-		wait.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(distinct); i = next.Add(1) - 1 {
-				m := distinct[i]
-				m.node = newNode(m.View, r.Nodes > 1)
-				m.Graphs = m.node.graphs(r.o)
-			}
-		})
+	digests := make([]digest, len(views))
+	sideBySide(len(views), func(i int) {
+		views[i].node = newNode(views[i].View, r.Nodes > 1)
+		if len(views) > 1 {
+			digests[i] = views[i].node.digest()
+		}
+	})
+	place := map[digest]int{}
+	var kinds []*node // one of each kind of node
+	for i, d := range digests {
+		if _, ok := place[d]; !ok {
+			place[d] = len(kinds)
+			kinds = append(kinds, views[i].node)
+		}
 	}
-	wait.Wait()
+	results := make([][]found, len(kinds))
+	sideBySide(len(kinds), func(i int) { results[i] = kinds[i].searches(r.o) })
+	for i, m := range views {
+		for _, f := range results[place[digests[i]]] {
+			m.Graphs = append(m.Graphs, m.node.graph(f))
+		}
+	}
 	for i := range r.Members {
 		m := &r.Members[i]
 		m.node, m.Graphs = first[m.View].node, first[m.View].Graphs
 	}
+}
+
+// sideBySide runs n independent pieces of work on all processors.
+func sideBySide(n int, work func(i int)) {
+	var wait sync.WaitGroup
+	next := atomic.Int64{}
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; int(i) < n; i = next.Add(1) - 1 {
+				work(int(i))
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // maxChannels is NCCL's MAXCHANNELS.
@@ -134,17 +160,16 @@ func maxChannels(v graph.NCCLVersion) int {
 	return 32
 }
 
-// graphs searches ring, tree and NVLS as one node's ranks do (NCCL 2.30.7
+// searches searches ring, tree and NVLS as one node's ranks do (NCCL 2.30.7
 // init.cc:1171-1218).
-func (n *node) graphs(o Options) []Graph {
+func (n *node) searches(o Options) []found {
 	v := n.v
 	lowest := 1
 	if n.twoIslands() {
 		lowest = 2 // a tree needs them, and has as many as the ring
 	}
-	r := n.graph(n.search(ring, lowest, maxChannels(v.Options.Version)/2, o))
-	t := n.graph(n.search(balanced, r.Channels, r.Channels, o))
-	graphs := []Graph{r, t}
+	r := n.search(ring, lowest, maxChannels(v.Options.Version)/2, o)
+	out := []found{r, n.search(balanced, r.channels(), r.channels(), o)}
 	if v.NVS >= 0 && n.minCC >= 90 && !o.NoNVLS && n.gpus > 1 {
 		highest := min(32, n.gpus)
 		lowest := 1
@@ -152,10 +177,10 @@ func (n *node) graphs(o Options) []Graph {
 			lowest = highest
 		}
 		if f := n.search(nvls, lowest, highest, o); f.channels() > 0 {
-			graphs = append(graphs, n.graph(f))
+			out = append(out, f)
 		}
 	}
-	return graphs
+	return out
 }
 
 // twoIslands reports that the GPUs form exactly two groups that NVLink joins

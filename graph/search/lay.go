@@ -113,6 +113,7 @@ type layer struct {
 	setting
 	n     *node
 	legs  []leg
+	to    []toward  // per leg, of hops
 	room  []mbs     // what is left of links
 	left  []float64 // and of NETs
 	hops  int       // of what is laid
@@ -125,15 +126,28 @@ type layer struct {
 	used   [][]bool // per channel: GPUs in it
 }
 
-func newLayer(n *node, s setting, best *found, steps int) *layer {
-	l := &layer{setting: s, n: n, legs: way(s.shape, n.gpus, n.inter), steps: steps, best: best, room: make([]mbs, len(n.v.Links))}
-	for i, x := range n.v.Links {
-		l.room[i] = toMBs(x.GBs)
+// begin makes the layer ready for a search. Searches follow each other by the
+// hundred, so they share their memory.
+func (l *layer) begin(s setting, best *found, steps, hops int) {
+	if l.legs == nil || s.shape != l.shape {
+		l.legs = way(s.shape, l.n.gpus, l.n.inter)
+		l.to = l.to[:0]
+		for i := range l.legs {
+			l.to = append(l.to, towardNIC(l.legs[i+1:]))
+		}
 	}
-	for _, p := range n.nets {
+	if cap(l.orders) < s.max {
+		l.orders, l.used = make([][]int, s.max), make([][]bool, s.max)
+		for c := range s.max {
+			l.orders[c], l.used[c] = make([]int, 0, l.n.gpus), make([]bool, l.n.gpus)
+		}
+		l.orders, l.used = l.orders[:0], l.used[:0]
+	}
+	l.setting, l.best, l.steps, l.hops, l.done = s, best, steps, hops, false
+	l.room, l.left = append(l.room[:0], l.n.room...), l.left[:0]
+	for _, p := range l.n.nets {
 		l.left = append(l.left, p.gbs)
 	}
-	return l
 }
 
 // step counts one step; false ends the search.
@@ -145,46 +159,39 @@ func (l *layer) step() bool {
 	return true
 }
 
-// try charges a route, goes on, and takes the charge back. Between GPUs and
-// NVSwitches the class and speed are those inside the node.
-func (l *layer) try(r *route, inside bool, speed mbs, onward func()) {
-	worst := l.typeInter
-	if inside {
-		worst = l.typeIntra
-	}
+// take charges a route where it may be used; giveBack takes that back. Between
+// GPUs and NVSwitches the class and speed are those inside the node.
+func (l *layer) take(r *route, worst graph.PathClass, speed mbs) bool {
 	if r.class > worst || l.shape.tree() && r.back > worst || !r.take(l.room, speed) {
-		return
+		return false
 	}
 	l.hops += r.hops
-	onward()
+	return true
+}
+
+func (l *layer) giveBack(r *route, speed mbs) {
 	l.hops -= r.hops
 	r.giveBack(l.room, speed)
 }
 
 // channel lays the next channel.
 func (l *layer) channel() {
-	l.orders = append(l.orders, make([]int, 0, l.n.gpus))
-	l.nets = append(l.nets, [2]int{-1, -1})
-	l.used = append(l.used, make([]bool, l.n.gpus))
+	c := len(l.orders)
+	l.orders, l.used, l.nets = l.orders[:c+1], l.used[:c+1], append(l.nets, [2]int{-1, -1})
 	if l.n.inter {
 		l.fromNets()
 	} else {
 		l.fromGPUs()
 	}
-	last := len(l.orders) - 1
-	l.orders, l.nets, l.used = l.orders[:last], l.nets[:last], l.used[:last]
+	l.orders, l.nets, l.used = l.orders[:c], l.nets[:c], l.used[:c]
 }
 
-// begin puts the first GPU into the channel.
-func (l *layer) begin(gpu int, o order) {
-	l.put(gpu, func() { l.leg(0, gpu, o) })
-}
-
-func (l *layer) put(gpu int, onward func()) {
+// put puts a GPU into the channel and goes on with the legs after it.
+func (l *layer) put(next, gpu int, o order) {
 	c := len(l.orders) - 1
 	l.used[c][gpu] = true
 	l.orders[c] = append(l.orders[c], gpu)
-	onward()
+	l.leg(next, gpu, o)
 	l.orders[c] = l.orders[c][:len(l.orders[c])-1]
 	l.used[c][gpu] = false
 }
@@ -195,17 +202,17 @@ func (l *layer) fromGPUs() {
 	switch {
 	case l.shape == nvls:
 		if c < l.n.gpus {
-			l.begin(c, free)
+			l.put(0, c, free)
 		}
 		return
 	case c == 0:
-		l.begin(0, bus)
+		l.put(0, 0, bus)
 	default:
-		l.begin(l.orders[c-1][0], repeat)
+		l.put(0, l.orders[c-1][0], repeat)
 	}
 	if !l.same || c == 0 {
 		for g := range l.n.gpus {
-			l.begin(g, free)
+			l.put(0, g, free)
 		}
 	}
 }
@@ -216,7 +223,11 @@ func (l *layer) fromNets() {
 	speed := float64(l.inter / 1000)
 	nets := n.usable(-1, l.typeInter)
 	for i := range nets {
-		k := nets[(c+i)%len(nets)]
+		at := c%len(nets) + i
+		if at >= len(nets) {
+			at -= len(nets)
+		}
+		k := nets[at]
 		if l.left[k] < speed || l.cross == 2 && l.shape == ring && c%2 == 1 && k != l.nets[c-1][1] {
 			continue
 		}
@@ -236,31 +247,41 @@ func (l *layer) fromNets() {
 
 // fromNet starts a channel at one NIC; started tells whether it came to that.
 func (l *layer) fromNet(k, c, nets int) (started bool) {
-	enter := func(gpu int, o order) {
-		l.try(&l.n.netGPU[k*l.n.gpus+gpu], false, l.inter, func() { l.begin(gpu, o) })
-	}
+	old := !l.n.v.Options.Version.AtLeast(24, 0)
 	switch {
 	case l.shape == nvls:
 		gpu := l.n.owner[k]
 		if c >= nets || gpu < 0 || slices.ContainsFunc(l.orders[:c], func(o []int) bool { return o[0] == gpu }) {
 			return false
 		}
-		enter(gpu, free)
+		l.enter(k, gpu, free)
 		return true
-	case c > 0 && l.same:
-		enter(l.orders[c-1][0], repeat)
-		return true
+	case c > 0 && (l.same || old):
+		// The order of the channel before; until 2.23 also where orders may differ.
+		l.enter(k, l.orders[c-1][0], repeat)
+		if l.same {
+			return true
+		}
 	case c == 0 && l.n.v.NVS < 0:
 		// The order on the bus first, with steps of its own.
 		steps := l.steps
 		l.steps = busSteps
-		enter(0, bus)
+		l.enter(k, 0, bus)
 		l.steps = steps
 	}
 	for _, gpu := range l.n.nearest(k, c) {
-		enter(gpu, free)
+		l.enter(k, gpu, free)
 	}
 	return true
+}
+
+// enter goes from a NIC to the channel's first GPU.
+func (l *layer) enter(net, gpu int, o order) {
+	r := &l.n.netGPU[net*l.n.gpus+gpu]
+	if l.take(r, l.typeInter, l.inter) {
+		l.put(0, gpu, o)
+		l.giveBack(r, l.inter)
+	}
 }
 
 // leg lays the channel's next leg from a GPU.
@@ -272,20 +293,22 @@ func (l *layer) leg(i, gpu int, o order) {
 		l.finish()
 		return
 	}
-	onward := func() { l.leg(i+1, gpu, o) }
 	switch l.legs[i] {
 	case hop:
 		l.hop(i, gpu, o)
 	case leave:
-		l.leave(gpu, l.inter, onward)
+		l.leave(i, gpu, o, l.inter)
 	case leaveHalf:
-		l.leave(gpu, l.inter/2, onward)
+		l.leave(i, gpu, o, l.inter/2)
 	case home:
-		l.try(&l.n.gpuGPU[gpu*l.n.gpus+l.orders[len(l.orders)-1][0]], true, l.intra, onward)
+		if r := &l.n.gpuGPU[gpu*l.n.gpus+l.orders[len(l.orders)-1][0]]; l.take(r, l.typeIntra, l.intra) {
+			l.leg(i+1, gpu, o)
+			l.giveBack(r, l.intra)
+		}
 	case spread:
-		l.spread(gpu, 0, onward)
+		l.spread(i, gpu, 0)
 	case rest:
-		onward()
+		l.leg(i+1, gpu, o)
 	}
 }
 
@@ -299,23 +322,19 @@ func (l *layer) hop(i, gpu int, o order) {
 	case repeat:
 		next = append(next, l.orders[c-1][len(l.orders[c])])
 	default:
-		to := noNIC
-		if rest := l.legs[i+1:]; slices.Contains(rest, leave) || slices.Contains(rest, leaveHalf) {
-			to = laterNIC
-			if rest[0] != hop {
-				to = nowNIC
-			}
-		}
-		next = l.n.next(l.shape, gpu, l.nets[c][0], to, l.used[c], next)
+		next = l.next(gpu, l.to[i], next)
 	}
 	for _, g := range next {
-		l.try(&l.n.gpuGPU[gpu*l.n.gpus+g], true, l.intra, func() { l.put(g, func() { l.leg(i+1, g, o) }) })
+		if r := &l.n.gpuGPU[gpu*l.n.gpus+g]; l.take(r, l.typeIntra, l.intra) {
+			l.put(i+1, g, o)
+			l.giveBack(r, l.intra)
+		}
 	}
 }
 
 // leave goes from a GPU to the NICs that the channel may leave by (NCCL 2.30.7
 // search.cc:593-619).
-func (l *layer) leave(gpu int, speed mbs, onward func()) {
+func (l *layer) leave(i, gpu int, o order, speed mbs) {
 	n, c := l.n, len(l.orders)-1
 	start := l.nets[c][0]
 	second := len(l.orders[c]) > 1
@@ -334,24 +353,25 @@ func (l *layer) leave(gpu int, speed mbs, onward func()) {
 			continue
 		}
 		before := l.nets[c][1]
-		l.try(&n.gpuNet[gpu*len(n.nets)+k], false, speed, func() {
+		if r := &n.gpuNet[gpu*len(n.nets)+k]; l.take(r, l.typeInter, speed) {
 			l.nets[c][1] = k
-			onward()
-		})
+			l.leg(i+1, gpu, o)
+			l.giveBack(r, speed)
+		}
 		l.nets[c][1] = before
 	}
 }
 
 // spread charges what one GPU reads from all others by the NVSwitches and sends
-// back to them: twice on its own links.
-func (l *layer) spread(head, i int, onward func()) {
+// back to them: twice on its own links. It goes on after k of these ways.
+func (l *layer) spread(i, head, k int) {
 	n := l.n
-	if i == 2*n.gpus {
-		onward()
+	if k == 2*n.gpus {
+		l.leg(i+1, head, free)
 		return
 	}
-	r, gpu := &n.nvsGPU[i%n.gpus], i%n.gpus
-	if i >= n.gpus {
+	r, gpu := &n.nvsGPU[k%n.gpus], k%n.gpus
+	if k >= n.gpus {
 		r = &n.gpuNVS[gpu]
 	}
 	speed := l.intra
@@ -359,7 +379,10 @@ func (l *layer) spread(head, i int, onward func()) {
 		speed *= 2
 		l.hops += r.hops
 	}
-	l.try(r, true, speed, func() { l.spread(head, i+1, onward) })
+	if l.take(r, l.typeIntra, speed) {
+		l.spread(i, head, k+1)
+		l.giveBack(r, speed)
+	}
 	if gpu == head {
 		l.hops -= r.hops
 	}
@@ -368,13 +391,24 @@ func (l *layer) spread(head, i int, onward func()) {
 // finish weighs the channels that are laid and goes on with the next one.
 func (l *layer) finish() {
 	if l.better(l.best) {
-		*l.best = found{setting: l.setting, hops: l.hops, nets: slices.Clone(l.nets), cut: l.best.cut}
-		for _, o := range l.orders {
-			l.best.orders = append(l.best.orders, slices.Clone(o))
-		}
+		l.keep()
 		l.done = l.done || len(l.orders) == l.max
 	}
 	if len(l.orders) < l.max {
 		l.channel()
+	}
+}
+
+// keep writes down what is laid.
+func (l *layer) keep() {
+	b := l.best
+	*b = found{setting: l.setting, hops: l.hops, nets: append(b.nets[:0], l.nets...), cut: b.cut, orders: b.orders[:0]}
+	for c, o := range l.orders {
+		if c < cap(b.orders) {
+			b.orders = b.orders[:c+1]
+			b.orders[c] = append(b.orders[c][:0], o...)
+		} else {
+			b.orders = append(b.orders, slices.Clone(o))
+		}
 	}
 }

@@ -17,6 +17,7 @@ type node struct {
 	minCC  int
 	speeds []mbs
 
+	room    []mbs   // per link: its bandwidth
 	gpuGPU  []route // from*gpus + to
 	gpuNet  []route // gpu*len(nets) + net
 	netGPU  []route // net*gpus + gpu
@@ -26,14 +27,16 @@ type node struct {
 	prefers [][]int   // per GPU: NETs that it prefers
 	near    [][]int   // per NET: the GPUs nearest to it
 	owner   []int     // per NET: the GPU that prefers it; -1: none
-	pciGBs  []float64 // per GPU: of its PCIe link
+	pciLink []int     // per GPU: its PCIe link upwards; -1: none
+	hopGBs  []float64 // per GPU: of all links by which it reaches others
+	cpuGBs  []float64 // per GPU: of its link to a CPU; 0: none
 	outGBs  []float64 // per GPU: of its PCIe link or all its NVLinks
 
 	maxGBs float64 // NCCL's maxBw: the best path of a GPU
 	allGBs float64 // NCCL's totalBw: the most that leaves a GPU
 
-	nextOf map[nextKey][]int
-	netsOf map[netsKey][]int
+	around [nvls + 1][][]int      // the neighbours by shape and GPU, with NVSwitches
+	netsOf [][graph.DIS + 1][]int // what usable found, by GPU + 1 and class
 }
 
 // port is a NET. Those of one adapter and port share their bandwidth.
@@ -44,9 +47,13 @@ type port struct {
 }
 
 func newNode(v *graph.NCCLView, inter bool) *node {
-	n := &node{v: v, inter: inter, gpus: len(v.GPUs), nextOf: map[nextKey][]int{}, netsOf: map[netsKey][]int{}}
+	n := &node{v: v, inter: inter, gpus: len(v.GPUs)}
+	n.netsOf = make([][graph.DIS + 1][]int, n.gpus+1)
 	n.minCC, _, _ = v.CC()
 	n.speeds = speedsFor(n.minCC, v.Options.Version, inter)
+	for _, l := range v.Links {
+		n.room = append(n.room, toMBs(l.GBs))
+	}
 	for i := range v.GPUs {
 		for j := range v.GPUs {
 			n.gpuGPU = append(n.gpuGPU, newRoute(v, graph.NCCLGPU, v.Path(i, j), v.Path(j, i)))
@@ -57,6 +64,11 @@ func newNode(v *graph.NCCLView, inter bool) *node {
 	}
 	if inter {
 		n.addNets()
+	}
+	if v.NVS >= 0 {
+		for s := balanced; s <= nvls; s++ {
+			n.around[s] = n.neighbours(s)
+		}
 	}
 	n.limits()
 	return n
@@ -94,19 +106,26 @@ func (n *node) addNets() {
 // limits finds what bounds the speeds that are tried (NCCL 2.30.7
 // search.cc:20-54).
 func (n *node) limits() {
-	n.pciGBs, n.outGBs = make([]float64, n.gpus), make([]float64, n.gpus)
-	nvl := make([]float64, n.gpus)
+	n.hopGBs, n.cpuGBs, n.outGBs, n.pciLink = make([]float64, n.gpus), make([]float64, n.gpus), make([]float64, n.gpus), make([]int, n.gpus)
 	for i, g := range n.v.GPUs {
-		for _, l := range n.v.Links {
-			switch {
-			case l.From != g:
-			case l.Type == graph.NCCLLinkPCI:
-				n.pciGBs[i] = l.GBs
-			case l.Type == graph.NCCLLinkNVL:
-				nvl[i] += l.GBs
+		n.pciLink[i] = -1
+		pci, nvl := 0.0, 0.0
+		for k, l := range n.v.Links {
+			if l.From != g {
+				continue
+			}
+			n.hopGBs[i] += l.GBs
+			switch l.Type {
+			case graph.NCCLLinkPCI:
+				n.pciLink[i], pci = k, l.GBs
+			case graph.NCCLLinkNVL:
+				nvl += l.GBs
+			}
+			if n.v.Nodes[l.To].Kind == graph.NCCLCPU {
+				n.cpuGBs[i] = max(n.cpuGBs[i], l.GBs)
 			}
 		}
-		n.outGBs[i] = max(n.pciGBs[i], nvl[i])
+		n.outGBs[i] = max(pci, nvl)
 		n.allGBs = max(n.allGBs, n.outGBs[i])
 	}
 	routes := n.gpuGPU
@@ -135,18 +154,17 @@ func classes(routes []route) (best, worst graph.PathClass) {
 	return best, worst
 }
 
-type netsKey struct {
-	gpu   int // -1: all
-	worst graph.PathClass
+// usable lists the NETs that a GPU, or any (-1), may use within a path class:
+// first those that it prefers, then by class (NCCL 2.30.7 search.cc:540-619).
+func (n *node) usable(gpu int, worst graph.PathClass) []int {
+	lists := &n.netsOf[gpu+1]
+	if lists[worst] == nil {
+		lists[worst] = n.findUsable(gpu, worst)
+	}
+	return lists[worst]
 }
 
-// usable lists the NETs that a GPU, or any, may use within a path class: first
-// those that it prefers, then by class (NCCL 2.30.7 search.cc:540-619).
-func (n *node) usable(gpu int, worst graph.PathClass) []int {
-	key := netsKey{gpu, worst}
-	if out, ok := n.netsOf[key]; ok {
-		return out
-	}
+func (n *node) findUsable(gpu int, worst graph.PathClass) []int {
 	gpus := []int{gpu}
 	if gpu < 0 {
 		gpus = gpus[:0]
@@ -154,7 +172,7 @@ func (n *node) usable(gpu int, worst graph.PathClass) []int {
 			gpus = append(gpus, g)
 		}
 	}
-	var out []int
+	out := make([]int, 0, len(n.nets))
 	add := func(k int) {
 		if !slices.Contains(out, k) {
 			out = append(out, k)
@@ -184,7 +202,6 @@ func (n *node) usable(gpu int, worst graph.PathClass) []int {
 			}
 		}
 	}
-	n.netsOf[key] = out
 	return out
 }
 
@@ -210,74 +227,88 @@ const (
 	nowNIC                 // the next GPU sends to the NIC
 )
 
-type nextKey struct {
-	gpu int
-	net int // -1: none
+// towardNIC tells how a hop stands to the way back to the NIC, by the legs that
+// follow it.
+func towardNIC(rest []leg) toward {
+	switch {
+	case !slices.Contains(rest, leave) && !slices.Contains(rest, leaveHalf):
+		return noNIC
+	case rest[0] != hop:
+		return nowNIC
+	}
+	return laterNIC
 }
 
 // next lists the GPUs to try after a GPU: near the NIC that the channel came
 // from, where it matters, then near the GPU, then in order (NCCL 2.30.7
 // search.cc:65-172). With NVSwitches only the neighbours by number are tried.
-func (n *node) next(shape shape, gpu, net int, to toward, used []bool, out []int) []int {
+func (l *layer) next(gpu int, to toward, out []int) []int {
+	n, used := l.n, l.used[len(l.orders)-1]
 	if n.v.NVS >= 0 {
-		return n.neighbours(shape, gpu, used, out)
+		for _, g := range n.around[l.shape][gpu] {
+			if !used[g] {
+				out = append(out, g)
+			}
+		}
+		return out
 	}
-	if to == noNIC {
-		net = -1
+	net := -1
+	if to != noNIC {
+		net = l.nets[len(l.orders)-1][0]
 	}
-	for _, g := range n.sorted(gpu, net) {
-		if !used[g] {
+	for d := 1; d < n.gpus; d++ {
+		if g := (gpu + d) % n.gpus; n.gpuGPU[gpu*n.gpus+g].hops > 0 && !used[g] {
 			out = append(out, g)
 		}
 	}
+	slices.SortStableFunc(out, func(x, y int) int { return l.nearer(gpu, net, x, y) })
 	if to == laterNIC && n.alike(gpu, out) {
 		slices.Reverse(out)
 	}
 	return out
 }
 
-func (n *node) neighbours(shape shape, gpu int, used []bool, out []int) []int {
-	after, before := (gpu+1)%n.gpus, (gpu-1+n.gpus)%n.gpus
-	order := [2]int{before, after}
-	switch shape {
-	case ring:
-	case balanced, split:
-		order = [2]int{after, before}
-	default:
-		order[0], order[1] = after, after
-	}
-	for i, g := range order {
-		if !used[g] && n.gpuGPU[gpu*n.gpus+g].hops > 0 && (i == 0 || g != order[0]) {
-			out = append(out, g)
+// nearer compares two GPUs that may follow one. NCCL compares whole GB/s, of the
+// PCIe link those that are left.
+func (l *layer) nearer(gpu, net, x, y int) int {
+	n := l.n
+	if net >= 0 {
+		a, b := &n.netGPU[net*n.gpus+x], &n.netGPU[net*n.gpus+y]
+		if c := cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(l.pciLeft(y), l.pciLeft(x)), cmp.Compare(a.hops, b.hops)); c != 0 {
+			return c
 		}
 	}
-	return out
+	a, b := &n.gpuGPU[gpu*n.gpus+x], &n.gpuGPU[gpu*n.gpus+y]
+	return cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(a.hops, b.hops))
 }
 
-// sorted lists all GPUs that are joined to one, best first. NCCL compares whole
-// GB/s.
-func (n *node) sorted(gpu, net int) []int {
-	key := nextKey{gpu, net}
-	if out, ok := n.nextOf[key]; ok {
-		return out
+// pciLeft is what is left of a GPU's PCIe link, in the direction that has less.
+func (l *layer) pciLeft(gpu int) mbs {
+	link := l.n.pciLink[gpu]
+	if link < 0 {
+		return -1
 	}
-	var out []int
-	for d := 1; d < n.gpus; d++ {
-		if g := (gpu + d) % n.gpus; n.gpuGPU[gpu*n.gpus+g].hops > 0 {
-			out = append(out, g)
+	return min(l.room[link], l.room[l.n.v.Reverse(link)]) / 1000
+}
+
+// neighbours finds the neighbours that a shape tries after each GPU, in order.
+func (n *node) neighbours(s shape) [][]int {
+	out := make([][]int, n.gpus)
+	for gpu := range out {
+		after, before := (gpu+1)%n.gpus, (gpu-1+n.gpus)%n.gpus
+		order := []int{after}
+		switch s {
+		case ring:
+			order = []int{before, after}
+		case balanced, split:
+			order = []int{after, before}
 		}
-	}
-	slices.SortStableFunc(out, func(x, y int) int {
-		if net >= 0 {
-			a, b := &n.netGPU[net*n.gpus+x], &n.netGPU[net*n.gpus+y]
-			if c := cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(whole(n.pciGBs[y]), whole(n.pciGBs[x])), cmp.Compare(a.hops, b.hops)); c != 0 {
-				return c
+		for i, g := range order {
+			if n.gpuGPU[gpu*n.gpus+g].hops > 0 && (i == 0 || g != order[0]) {
+				out[gpu] = append(out[gpu], g)
 			}
 		}
-		a, b := &n.gpuGPU[gpu*n.gpus+x], &n.gpuGPU[gpu*n.gpus+y]
-		return cmp.Or(cmp.Compare(whole(b.gbs), whole(a.gbs)), cmp.Compare(a.hops, b.hops))
-	})
-	n.nextOf[key] = out
+	}
 	return out
 }
 

@@ -77,21 +77,17 @@ func (n *count) graph(t *testing.T, what string, got Graph, want oracle.Graph) {
 	n.cell(t, what+" hops", got.Hops, want.Hops)
 }
 
-// missed is how many cells of each version differ, by kind, and why:
-//   - 2.27.7: hops of the ring of gb200x4-4nic, where NCCL's two NUMA nodes of one
-//     number (see asRead) bear on the way to a NIC, and its p2p channels on 16 hosts.
-//   - 2.23.4 and 2.21.5: on several hosts of h100nvl-4-mixed NCCL took 6 channels
-//     of 3 GB/s where this search finds 8 of 2.4: all that differs is by how the
-//     versions before 2.24 went through the orders of GPUs, which is not known.
-//   - 2.21.5: the order of one tree of a100x4-direct-nvlink.
+// missed is how many cells of each version differ, by kind, and why: in 2.27.7
+// the hops of the ring of gb200x4-4nic, where NCCL leaves a GPU for the second NET
+// of each adapter (see asRead), which no link joins: 0 hops for 3, twice.
 var missed = []struct {
 	version                                              string
 	own, agreed, orders, communicator, p2p, rings, trees int
 }{
 	{version: ""},
-	{version: "v2.27.7", own: 3, agreed: 3, p2p: 1},
-	{version: "v2.23.4", own: 24, agreed: 24, orders: 6, communicator: 3, rings: 20},
-	{version: "v2.21.5", own: 24, agreed: 24, orders: 9, communicator: 3, rings: 20, trees: 24},
+	{version: "v2.27.7", own: 3, agreed: 3},
+	{version: "v2.23.4"},
+	{version: "v2.21.5"},
 }
 
 func TestGraphsAgainstOracle(t *testing.T) {

@@ -13,29 +13,25 @@ const netChannelGBs = 14
 
 // countP2P finds the channels of point-to-point traffic and how many of them
 // serve one peer: the least that any pair of ranks asks for (NCCL 2.30.7
-// paths.cc:918-1010; before 2.29 two for each peer over the network).
+// paths.cc:918-1010).
 func (r *Result) countP2P() {
 	n := r.Channels
 	if r.o.MaxP2P > 0 {
 		n = min(n, r.o.MaxP2P)
 	}
-	r.P2PChannels = ceilPow2(max(n, r.o.MinP2P))
+	n = max(n, r.o.MinP2P)
+	r.P2PChannels = ceilPow2(n)
 	per := r.P2PChannels
 	seen := map[*graph.NCCLView]bool{}
 	for _, m := range r.Members {
 		if !seen[m.View] {
 			seen[m.View] = true
-			per = min(per, m.perPeer(r))
+			per = min(per, m.perPeer(r, n))
 		}
 	}
 	per = ceilPow2(per)
-	if r.Nodes > 1 {
-		channels, peers := r.P2PChannels, (r.Ranks+7)/8
-		if !r.version().AtLeast(29, 0) {
-			channels, peers = r.Channels, (r.Ranks+3)/4
-		}
-		for per > 1 && per*peers > channels {
-			per /= 2
+	if r.Nodes > 1 && r.version().AtLeast(29, 0) {
+		for peers := (r.Ranks + 7) / 8; per > 1 && per*peers > r.P2PChannels; per /= 2 {
 		}
 	}
 	r.PerPeer = min(per, r.P2PChannels)
@@ -43,8 +39,8 @@ func (r *Result) countP2P() {
 
 func ceilPow2(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// perPeer is the least that a GPU of the node asks for.
-func (m *Member) perPeer(r *Result) int {
+// perPeer is the least that a GPU of the node asks for, of so many channels.
+func (m *Member) perPeer(r *Result, channels int) int {
 	n, least := m.node, math.MaxInt32
 	for i := range n.gpus {
 		for j := range n.gpus {
@@ -59,34 +55,41 @@ func (m *Member) perPeer(r *Result) int {
 			least = min(least, want)
 		}
 		if r.Nodes > 1 {
-			least = min(least, n.perNetPeer(i, r))
+			least = min(least, n.perNetPeer(i, r, channels))
 		}
 	}
 	return least
 }
 
-func (n *node) perNetPeer(gpu int, r *Result) int {
-	switch {
-	case r.o.PerNetPeer > 0:
+// perNetPeer is what a GPU asks for towards a peer over the network: as many as
+// it needs NICs to fill its way to the CPU, and enough to fill them; until 2.28
+// two, or one where that makes too many of the channels.
+func (n *node) perNetPeer(gpu int, r *Result, channels int) int {
+	if r.o.PerNetPeer > 0 {
 		return r.o.PerNetPeer
-	case !r.version().AtLeast(29, 0):
+	}
+	local, gbs := n.localNets(gpu)
+	old := !r.version().AtLeast(29, 0)
+	if local == 0 && !old {
 		return 2
 	}
-	local := local(n, gpu)
-	if local == 0 {
-		return 2
+	want := 2
+	switch {
+	case !old:
+		want = int(math.Ceil(gbs / netChannelGBs))
+	case want*r.Ranks > 4*channels:
+		want = 1
 	}
-	best := 0.0
-	for k := range n.nets {
-		best = max(best, n.gpuNet[gpu*len(n.nets)+k].gbs)
+	if local > 0 {
+		want = max(want, min(local, int(math.Ceil(n.cpuGBs[gpu]/gbs))))
 	}
-	nics := min(local, int(math.Ceil(n.pciGBs[gpu]/best)))
-	return max(nics, int(math.Ceil(best/netChannelGBs)))
+	return want
 }
 
-// local counts the NETs nearest to a GPU.
-func local(n *node, gpu int) int {
-	count, best := 0, route{class: graph.DIS}
+// localNets counts the NETs nearest to a GPU; gbs is the bandwidth of the way to
+// one.
+func (n *node) localNets(gpu int) (count int, gbs float64) {
+	best := route{class: graph.DIS}
 	for k := range n.nets {
 		switch rt := n.gpuNet[gpu*len(n.nets)+k]; {
 		case rt.gbs > best.gbs || rt.gbs == best.gbs && rt.class < best.class:
@@ -95,5 +98,5 @@ func local(n *node, gpu int) int {
 			count++
 		}
 	}
-	return count
+	return count, best.gbs
 }

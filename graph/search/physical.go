@@ -68,6 +68,36 @@ func ComputePhysical(t *graph.Topology, hosts int) Physical {
 	return p
 }
 
+// ComputePhysicalHosts bounds collectives over the GPUs of several hosts, unequal
+// as they may be. AllGather is bounded by what must enter each GPU, and is known
+// only where it is.
+func ComputePhysicalHosts(hosts []*graph.Topology) Physical {
+	if len(hosts) == 1 {
+		return ComputePhysical(hosts[0], 1)
+	}
+	p := Physical{Open: []string{}}
+	own, cut, all := unbounded, unbounded, 0.0
+	for _, t := range hosts {
+		f := newFlows(t, true)
+		p.GPUs += len(f.gpus)
+		own = min(own, f.own)
+		for i := range f.ends {
+			into := f.into(i)
+			cut = min(cut, into)
+			if i < len(f.gpus) {
+				all += into
+			}
+		}
+		for _, link := range f.open {
+			p.Open = append(p.Open, t.Inv.Host.Name+" "+link)
+		}
+	}
+	if n := float64(p.GPUs); n >= 2 {
+		p.OwnLinks, p.Broadcast, p.AllReduce, p.AllGather = known(own), known(cut), known(min(cut, all/(2*(n-1)))), known(cut*n/(n-1))
+	}
+	return p
+}
+
 func known(gbs float64) probe.Opt[float64] {
 	if gbs >= unbounded/2 {
 		return probe.Opt[float64]{}
@@ -209,31 +239,29 @@ func (f *flows) gather(into []float64, hosts int) float64 {
 	for i := range f.ends {
 		hi = min(hi, into[i]/(total-weight[i]))
 	}
-	fits := func(part float64) bool {
-		for end := range f.ends {
-			feed := map[int64]float64{}
-			want := 0.0
-			for i, e := range f.ends {
-				if i != end {
-					feed[e] = part * weight[i]
-					want += part * weight[i]
-				}
-			}
-			if f.flow(end, feed) < want*(1-1e-6) {
-				return false
+	fits := func(end int, part float64) bool {
+		feed := map[int64]float64{}
+		want := 0.0
+		for i, e := range f.ends {
+			if i != end {
+				feed[e] = part * weight[i]
+				want += part * weight[i]
 			}
 		}
-		return true
+		return f.flow(end, feed) >= want*(1-1e-6)
 	}
-	if fits(hi) {
-		return hi * total
-	}
-	lo := 0.0
-	for hi-lo > hi*1e-4 {
-		if mid := (lo + hi) / 2; fits(mid) {
-			lo = mid
-		} else {
-			hi = mid
+	const exact = 1e-4
+	for end := range f.ends {
+		// What an end allows is where those after it begin; ends that are alike allow the same.
+		if fits(end, hi) || fits(end, hi*(1-exact)) {
+			continue
+		}
+		for lo := 0.0; hi-lo > hi*exact; {
+			if mid := (lo + hi) / 2; fits(end, mid) {
+				lo = mid
+			} else {
+				hi = mid
+			}
 		}
 	}
 	return hi * total // never below what is possible

@@ -111,3 +111,33 @@ func BenchmarkPhysical8xH100(b *testing.B) {
 		ComputePhysical(top, 1)
 	}
 }
+
+// Several hosts together: alike as one many times, and no better than the worst.
+func TestPhysicalOfUnequalHosts(t *testing.T) {
+	build := func(i int) *graph.Topology {
+		inv := h100x8()
+		loseNVLinks(inv, i)
+		if i > 0 {
+			for k := range inv.HCAs {
+				inv.HCAs[k].Ports[0].Rate = probe.Some(probe.Mbps(100e3))
+			}
+		}
+		top, err := graph.Build(inv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return top
+	}
+	good, bad := build(0), build(2)
+	twice := ComputePhysicalHosts([]*graph.Topology{good, good})
+	if want := ComputePhysical(good, 2); twice.GPUs != want.GPUs || twice.Broadcast != want.Broadcast || twice.AllReduce != want.AllReduce || twice.OwnLinks != want.OwnLinks {
+		t.Errorf("%+v, want %+v", twice, want)
+	}
+	mixed := ComputePhysicalHosts([]*graph.Topology{good, bad})
+	if gbs, ok := mixed.Broadcast.Get(); !ok || gbs != 100 {
+		t.Errorf("%+v: want the 8 × 12.5 GB/s of the host with slow NICs", mixed)
+	}
+	if mixed.AllReduce.Or(0) > twice.AllReduce.Or(0) || mixed.OwnLinks.Or(0) >= twice.OwnLinks.Or(0) {
+		t.Errorf("%+v is above %+v", mixed, twice)
+	}
+}

@@ -12,6 +12,9 @@ const (
 	apartSteps = 1 << 14 // different orders
 	busSteps   = 1 << 10 // the order on the bus, on top of the others
 	totalSteps = 1 << 19 // first pass in all
+
+	// Ours: a search that can find nothing better is put off where it takes as many.
+	owedSteps = 1 << 8
 )
 
 // relaxation is NCCL's search for one shape: from the highest speed downwards,
@@ -23,11 +26,14 @@ type relaxation struct {
 	try  setting
 	best found
 
+	layer layer
+
 	bestIntra, worstIntra graph.PathClass
 	bestInter, worstInter graph.PathClass
 	crossings             []int         // of NICs, in the order in which they are tried
 	steps                 int           // left of totalSteps
 	tried                 map[trial]int // steps that a search took
+	owed                  []owed        // searches whose steps were not counted yet
 	ranOut                []setting     // what searches that ran out of steps looked for
 }
 
@@ -40,12 +46,20 @@ type trial struct {
 	typeIntra, typeInter graph.PathClass // the worst that occur and are allowed
 }
 
+// owed is a search that was put off: it can find nothing better, and its steps
+// matter only where they might use up the budget.
+type owed struct {
+	trial
+	setting
+	times int // that NCCL runs it
+}
+
 // search finds the channels of one shape, at least lowest and at most highest.
 func (n *node) search(want shape, lowest, highest int, o Options) found {
 	if n.gpus == 1 && want != ring {
 		want = chain
 	}
-	r := &relaxation{n: n, want: want, steps: totalSteps, tried: map[trial]int{}, crossings: []int{0}, bestIntra: graph.LOC, bestInter: graph.PIX, worstIntra: graph.LOC, worstInter: graph.PIX}
+	r := &relaxation{n: n, layer: layer{n: n}, want: want, steps: totalSteps, tried: map[trial]int{}, crossings: []int{0}, bestIntra: graph.LOC, bestInter: graph.PIX, worstIntra: graph.LOC, worstInter: graph.PIX}
 	r.try = setting{shape: want, min: lowest, max: highest}
 	if n.gpus > 1 {
 		r.bestIntra, r.worstIntra = classes(n.gpuGPU)
@@ -100,13 +114,17 @@ func (r *relaxation) run(hops int) (taken int, perfect bool) {
 	if r.try.same {
 		budget = sameSteps
 	}
-	l := newLayer(r.n, r.try, &r.best, budget)
-	l.hops = hops
-	l.channel()
-	if l.steps <= 0 && !l.done && !r.try.same {
+	taken, perfect = r.runWithin(budget, hops)
+	if taken == budget && !perfect && !r.try.same {
 		r.ranOut = append(r.ranOut, r.try)
 	}
-	return budget - l.steps, l.done
+	return taken, perfect
+}
+
+func (r *relaxation) runWithin(budget, hops int) (taken int, perfect bool) {
+	r.layer.begin(r.try, &r.best, budget, hops)
+	r.layer.channel()
+	return budget - r.layer.steps, r.layer.done
 }
 
 func (r *relaxation) none() bool { return r.best.channels() == 0 }
@@ -217,12 +235,36 @@ func (r *relaxation) sameThenApart() (done bool) {
 	return r.once() || r.spent()
 }
 
+// spent reports that NCCL's budget is used up and something was found.
 func (r *relaxation) spent() bool {
-	if r.steps < 0 && !r.none() {
-		r.ranOut = append(r.ranOut, r.try)
-		return true
+	if r.none() {
+		return false
 	}
-	return false
+	least := r.steps
+	for _, o := range r.owed {
+		least -= o.times * apartSteps
+	}
+	for least < 0 && len(r.owed) > 0 {
+		o := r.owed[0]
+		r.owed = r.owed[1:]
+		taken := r.count(o.setting, apartSteps)
+		r.tried[o.trial] = taken
+		r.steps -= o.times * taken
+		least += o.times * (apartSteps - taken)
+	}
+	if least < 0 {
+		r.ranOut = append(r.ranOut, r.try)
+	}
+	return least < 0
+}
+
+// count counts the steps of a search that finds nothing better.
+func (r *relaxation) count(s setting, limit int) (taken int) {
+	try := r.try
+	r.try = s
+	taken, _ = r.runWithin(limit, 0)
+	r.try = try
+	return taken
 }
 
 func (r *relaxation) trial() trial {
@@ -247,7 +289,18 @@ func (r *relaxation) trial() trial {
 func (r *relaxation) once() (done bool) {
 	t := r.trial()
 	taken, known := r.tried[t]
-	if !known {
+	switch i := slices.IndexFunc(r.owed, func(o owed) bool { return o.trial == t }); {
+	case known:
+	case i >= 0:
+		r.owed[i].times++
+	case !r.try.same && r.hopeless(r.try):
+		if taken = r.count(r.try, owedSteps); taken < owedSteps {
+			r.tried[t] = taken
+			break
+		}
+		taken = 0
+		r.owed = append(r.owed, owed{t, r.try, 1})
+	default:
 		var perfect bool
 		if taken, perfect = r.run(0); perfect {
 			return true
@@ -267,7 +320,9 @@ func (f *found) duplicate(minCC, highest int) {
 	twice := min(2*n, highest)
 	parts := mbs((twice + n - 1) / n)
 	f.intra, f.inter = f.intra/parts, f.inter/parts
-	f.orders = append(f.orders, slices.Clone(f.orders[:twice-n])...)
+	for _, o := range f.orders[:twice-n] {
+		f.orders = append(f.orders, slices.Clone(o))
+	}
 	f.nets = append(f.nets, f.nets[:twice-n]...)
 }
 

@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -109,6 +110,27 @@ func TestWorkedResultsOverNetwork(t *testing.T) {
 		}
 		if r.Channels != c.channels {
 			t.Errorf("%s: %d channels, want %d", c.name, r.Channels, c.channels)
+		}
+	}
+}
+
+// What NCCL 2.21.5 made of gb200x4-4nic.xml (versions.md 3). That version read
+// all GPUs' processors alike, so its outcome is that of the file as it stands, and
+// of an Arm machine: twice the channels that later versions found on the oracle's
+// x86 machine (see asRead).
+func TestGB200AsWritten(t *testing.T) {
+	v := readView(t, filepath.Join(oracleDir, "gb200x4-4nic.xml"), graph.NCCLOptions{Version: 22105})
+	for _, hosts := range []int{2, 4, 16} {
+		r, err := Compute(v, Options{Hosts: hosts, NoNVLS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%d/%d/%d", r.Channels, r.P2PChannels, r.PerPeer)
+		for _, g := range r.Graphs {
+			got += fmt.Sprintf(", p%d %d×%g/%g %v/%v", g.Number, g.Channels, g.BWIntra, g.BWInter, g.TypeIntra, g.TypeInter)
+		}
+		if want := "16/16/2, p4 8×24/24 NVL/PHB, p1 8×48/24 NVL/PHB"; got != want {
+			t.Errorf("%d hosts: %s, want %s", hosts, got, want)
 		}
 	}
 }

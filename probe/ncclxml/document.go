@@ -163,6 +163,17 @@ func (d *Document) hostOf() map[*Element]string {
 	return out
 }
 
+// Hash returns the host_hash of the document's first <cpu> and its line; "" where it
+// states none.
+func (d *Document) Hash() (hash string, line int) {
+	cpus := d.Root.kids("cpu")
+	if len(cpus) == 0 {
+		return "", 0
+	}
+	hash, _ = cpus[0].Text("host_hash")
+	return hash, cpus[0].Line
+}
+
 // kind is the type of an attribute's value.
 type kind int
 

@@ -137,10 +137,18 @@ func readNCCLXML(name string, text []byte) ([]*probe.Inventory, error) {
 		return nil, err
 	}
 	var out []*probe.Inventory
-	for _, host := range doc.Hosts() {
+	hosts := doc.Hosts()
+	for _, host := range hosts {
 		inv, err := host.Inventory()
 		if err != nil {
 			return nil, err
+		}
+		if len(hosts) > 1 {
+			hash, line := host.Hash()
+			inv.Host.Hash = hash
+			origin := probe.LineOf(probe.SourceNCCLXML, name, line)
+			origin.Fields = []string{"hash"}
+			inv.Host.Origins = append(inv.Host.Origins, origin)
 		}
 		out = append(out, inv)
 	}

@@ -19,13 +19,13 @@ func version(p tune.Prediction) graph.NCCLVersion {
 }
 
 // what says what is predicted.
-func what(an *tune.Analysis) string {
-	r := an.Pred.Search
+func what(p tune.Prediction) string {
+	r := p.Search
 	if r == nil {
-		return plural(len(an.Inv.GPUs), "GPU")
+		return plural(p.GPUs, "GPU")
 	}
 	text := plural(r.Ranks, "GPU")
-	if hosts := r.Members[len(r.Members)-1].Host + 1; hosts > 1 {
+	if hosts := max(len(p.Hosts), r.Members[len(r.Members)-1].Host+1); hosts > 1 {
 		text += fmt.Sprintf(" on %d hosts", hosts)
 	}
 	if r.Nodes > 1 {

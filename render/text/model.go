@@ -35,18 +35,18 @@ func Prediction(an *tune.Analysis) string {
 
 // Model prints the prediction: graphs, and by collective and size what NCCL would
 // run and believe; where the options ask for it the terms of its figures.
-func Model(w io.Writer, an *tune.Analysis) error {
+func Model(w io.Writer, p tune.Prediction) error {
 	out := bufio.NewWriter(w)
-	p := an.Pred
-	fmt.Fprintf(out, "NCCL %s's own model: %s\n", version(p), what(an))
+	fmt.Fprintf(out, "NCCL %s's own model: %s\n", version(p), what(p))
 	if !model.Verified(version(p)) {
 		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
 	}
 	printSettings(out, p.Options.Settings)
-	if p.View != nil {
-		for _, a := range p.View.Assumptions {
-			fmt.Fprintf(out, "assumed: %s\n", a)
-		}
+	for _, a := range p.Assumptions() {
+		fmt.Fprintf(out, "assumed: %s\n", a)
+	}
+	for _, what := range p.Unmodelled() {
+		fmt.Fprintf(out, "not modelled: %s\n", what)
 	}
 	if p.Unknown != nil {
 		fmt.Fprintf(out, "no prediction: %s\n", p.Unknown)
@@ -57,6 +57,7 @@ func Model(w io.Writer, an *tune.Analysis) error {
 		return out.Flush()
 	}
 	printGraphs(out, p.Search)
+	printCosts(out, &p)
 	printBound(out, p.Bound)
 	if p.Untimed != nil {
 		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
