@@ -151,6 +151,9 @@ func DecodeCluster(name string, text []byte) (*Cluster, error) {
 	if err := checkElements(name, text, maxElements+len(text)/minElement); err != nil {
 		return nil, err
 	}
+	if err := checkSchema(name, text, ClusterSchema); err != nil {
+		return nil, err
+	}
 	var c Cluster
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

@@ -33,6 +33,9 @@ func Decode(name string, text []byte) (*Inventory, error) {
 	if err := checkElements(name, text, maxElements); err != nil {
 		return nil, err
 	}
+	if err := checkSchema(name, text, Schema); err != nil {
+		return nil, err
+	}
 	var inv Inventory
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -80,6 +83,22 @@ func checkElements(name string, text []byte, limit int) error {
 			line, col := PositionOf(text, int64(i))
 			return &SyntaxError{File: name, Line: line, Col: col, Msg: fmt.Sprintf("more than %d objects, which no such document holds; refused", limit)}
 		}
+	}
+	return nil
+}
+
+// checkSchema refuses a document that says it is of another kind or version, before
+// its members are held against this one's. One that does not say is left to the
+// decoder.
+func checkSchema(name string, text []byte, want string) error {
+	if bytes.Contains(text[:min(len(text), 256)], []byte(`"`+want+`"`)) {
+		return nil
+	}
+	var doc struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&doc); err == nil && doc.Schema != want && doc.Schema != "" {
+		return &SyntaxError{File: name, Msg: fmt.Sprintf("schema is %q, want %q", clip(doc.Schema), want)}
 	}
 	return nil
 }

@@ -108,6 +108,7 @@ func (a *app) root() *cobra.Command {
 		Long:          longHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {

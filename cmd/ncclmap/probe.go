@@ -10,6 +10,7 @@ import (
 	"github.com/ncclmap/ncclmap/fixtures"
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/open"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
@@ -61,13 +62,24 @@ func (a *app) printHost(inv *probe.Inventory) error {
 }
 
 func (a *app) listExamples() error {
-	var rows [][]string
+	type example struct {
+		Source string `json:"source"`
+		About  string `json:"about"`
+	}
+	var list []example
 	for _, name := range fixtures.Names() {
 		m, err := fixtures.Load(name)
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []string{"example:" + name, m.About})
+		list = append(list, example{open.ExamplePrefix + name, m.About})
+	}
+	if a.format == "json" {
+		return a.printJSON(map[string]any{"schema": "ncclmap.examples/v1", "examples": list})
+	}
+	var rows [][]string
+	for _, e := range list {
+		rows = append(rows, []string{e.Source, e.About})
 	}
 	return text.Table(a.stdout, rows)
 }

@@ -72,7 +72,7 @@ func (a *app) tell(sources []open.Source) {
 		}
 	}
 	if skipped > 0 {
-		a.talk("%d files skipped; --verbose names them", skipped)
+		a.talk("skipped: %d of %d files; --verbose names them", skipped, len(sources))
 	}
 }
 

@@ -164,7 +164,7 @@ func (a *Across) reportDifference(name string, values []valueRanks) {
 		Expected: "one value on all ranks of a communicator",
 		Observed: name + " is " + listed(said),
 		Evidence: few(proof),
-		Fix:      "user: give " + name + " the same value on every rank: set it where the job is launched, and look for the script or profile on some hosts that sets it too." + nicHint(name),
+		Fix:      "user: give " + name + " the same value on every rank: set it where the job is launched, and look for the script or profile on some hosts that sets it too" + nicHint(name),
 	})
 }
 

@@ -94,7 +94,7 @@ func unjudgedEvents(a *Across) {
 			subjects = append(subjects, s)
 		}
 	}
-	a.Gap("events in logs are read but not judged by any rule of this version", "look at them with ncclmap log, or ncclmap probe --format json", subjects...)
+	a.Gap("events in logs are read but not judged by any rule of this version", "ncclmap probe --format json shows them", subjects...)
 }
 
 // quotes is the evidence of some events, not more than a reader wants to see.

@@ -134,8 +134,12 @@ func NotChecked(res check.Result) string {
 	}
 	var rules []string
 	for _, g := range res.Gaps {
-		if !slices.Contains(rules, g.Rule) {
-			rules = append(rules, g.Rule)
+		name := g.Rule
+		if name == check.InventoryGaps {
+			name = "what no rule reads"
+		}
+		if !slices.Contains(rules, name) {
+			rules = append(rules, name)
 		}
 	}
 	return "not checked everywhere, for lack of facts: " + strings.Join(rules, ", ")
