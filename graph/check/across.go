@@ -17,6 +17,8 @@ type Across struct {
 	reporter
 	Job   *probe.Job
 	Hosts []*graph.Topology // by name
+
+	shared *shared
 }
 
 // reporter takes in what a rule has to say.
@@ -57,14 +59,23 @@ func HostKey(name string) string {
 }
 
 // names lists the hosts that sources and jobs name.
-func (a *Across) names() []string {
-	out := a.Job.JobHosts()
-	for _, h := range a.Hosts {
-		if n := h.Inv.Host.Name; !slices.ContainsFunc(out, func(o string) bool { return probe.SameHostName(o, n) }) {
-			out = append(out, n)
+func (a *Across) names() []string { return a.shared.names }
+
+// shared is what several rules need, gathered once.
+type shared struct {
+	names []string
+	env   *settings
+	facts map[*graph.Topology]*facts // see factsOf
+}
+
+func share(job *probe.Job, hosts []*graph.Topology) *shared {
+	s := &shared{names: job.JobHosts(), env: gatherSettings(job, hosts), facts: map[*graph.Topology]*facts{}}
+	for _, h := range hosts {
+		if n := h.Inv.Host.Name; !slices.ContainsFunc(s.names, func(o string) bool { return probe.SameHostName(o, n) }) {
+			s.names = append(s.names, n)
 		}
 	}
-	return out
+	return s
 }
 
 // RunCluster applies the rules to every host and to all together. Subjects of a
@@ -117,20 +128,10 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 
 // runAcross runs the rules about jobs and about hosts together.
 func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Result) {
-	unjudgedSettings(job, reporter{&Rule{ID: InventoryGaps}, out})
+	s := share(job, hosts)
 	for i := range rules {
 		if r := &rules[i]; r.Across != nil {
-			r.Across(&Across{reporter: reporter{r, out}, Job: job, Hosts: hosts})
-		}
-	}
-}
-
-// unjudgedSettings says that files hold settings which no rule reads yet: silence
-// about them is no verdict.
-func unjudgedSettings(job *probe.Job, r reporter) {
-	for _, e := range job.Env {
-		if e.How == probe.EnvFile {
-			r.Gap("settings in files are read but not judged by any rule of this version", "ncclmap explain tells of a variable", "env:"+e.Name)
+			r.Across(&Across{reporter: reporter{r, out}, Job: job, Hosts: hosts, shared: s})
 		}
 	}
 }

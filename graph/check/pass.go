@@ -150,13 +150,27 @@ func isVF(d *probe.PCIDevice) bool {
 	return ok && a.VF
 }
 
-// ncclBefore reports an NCCL version that is known and older than major.minor.
-func ncclBefore(version string, major, minor int) bool {
-	var a, b int
-	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
-		return false
+// ncclBefore reports an NCCL version that is known and older than a release, given
+// as major, minor and perhaps patch level.
+func ncclBefore(version string, release ...int) bool {
+	c, ok := compareNCCL(version, release)
+	return ok && c < 0
+}
+
+// ncclFrom reports an NCCL version that is known and not older than a release.
+func ncclFrom(version string, release ...int) bool {
+	c, ok := compareNCCL(version, release)
+	return ok && c >= 0
+}
+
+// compareNCCL needs as many numbers of the version as the release has.
+func compareNCCL(version string, release []int) (c int, ok bool) {
+	var v [3]int
+	n, _ := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
+	if n < len(release) {
+		return 0, false
 	}
-	return a < major || a == major && b < minor
+	return slices.Compare(v[:len(release)], release), true
 }
 
 // usable says whether NCCL can use an HCA.

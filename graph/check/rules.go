@@ -16,9 +16,24 @@ func All() []Rule {
 		numaUnknown,
 		numaImplausible,
 		vmFlatPCI,
+		envUnknown,
+		envVersion,
+		envBadValue,
+		envRisky,
+		envConflict,
+		envFileSyntax,
+		envSocketIfname,
+		envIBHCAPrefix,
+		envIBHCASubset,
+		envIBHCAMissing,
+		envGIDIndex,
+		envAlgoForced,
+		envLevelForced,
+		envChannelsCapped,
 		sourceConflict,
 		hostDiffers,
 		versionsMixed,
+		envDisablesTransport, // last: it asks what the others found
 	}
 }
 
