@@ -10,17 +10,23 @@ import (
 )
 
 func (a *app) tuneCmd() *cobra.Command {
-	var file, dialect string
+	var file, dialect, level string
+	var lint bool
 	cmd := &cobra.Command{
-		Use:   "tune [SOURCE…] [-o FILE]",
+		Use:   "tune [--lint] [SOURCE…] [-o FILE]",
 		Short: "Write the NCCL settings that the evidence supports",
 		Long: `Write the NCCL settings that the evidence supports, each with its reason, and
 list those that were considered and left at NCCL's default. A variable is set
 only if something seen here says that the default is wrong.
 
 Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
---env-file and systemd's EnvironmentFile).`,
+--env-file and systemd's EnvironmentFile).
+
+` + lintHelp,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if lint {
+				return a.lint(args, level)
+			}
 			d, err := ncclenv.ParseDialect(dialect)
 			if err != nil {
 				return err
@@ -38,6 +44,10 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`; without it to stdout")
 	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: sh or env")
+	cmd.Flags().BoolVar(&lint, "lint", false, "judge the settings in the sources, write none")
+	failOnFlag(cmd, &level)
+	cmd.MarkFlagsMutuallyExclusive("lint", "output")
+	cmd.MarkFlagsMutuallyExclusive("lint", "dialect")
 	return cmd
 }
 

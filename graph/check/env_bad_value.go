@@ -28,6 +28,9 @@ func runEnvBadValue(a *Across) {
 		}
 		a.reportSetting(s, f)
 	}
+	for _, s := range a.shared.env.open {
+		a.Gap("the value is only known when the file is read", "add a log of the job, or the output of env in it", a.keysFor(s.name, s.hosts)...)
+	}
 	for _, s := range a.shared.env.refused {
 		expected := "a value that NCCL takes"
 		if s.variable.Name != "" {

@@ -17,6 +17,7 @@ func TestEnvBadValue(t *testing.T) {
 		{name: "skipped before 2.24", text: "NCCL_ALGO=Fast,Ring\n", nccl: "2.18.3", want: []string{"warning sure env:NCCL_ALGO"}},
 		{name: "case does not matter", text: "NCCL_ALGO=ring\nNCCL_NET=ib\nNCCL_DEBUG=info\nNCCL_PROTO=^ll128\nNCCL_SOCKET_NTHREADS=\n"},
 		{name: "good values", text: "NCCL_IB_HCA==mlx5_0\nNCCL_IB_TIMEOUT=22\nNCCL_CROSS_NIC=2\nNCCL_P2P_LEVEL=NVL\n"},
+		{name: "a reference", text: "export NCCL_P2P_LEVEL=$LEVEL\nexport NCCL_DEBUG=$D\nexport NCCL_DEBUG=WARN\n", gap: "only known when the file is read"},
 		{name: "one character is of env-socket-ifname", text: "NCCL_SOCKET_IFNAME=e\n"},
 	})
 }

@@ -137,7 +137,7 @@ func crossed(sc scope, low, high string) (contradiction, bool) {
 func (a *Across) repeats(file settingsFile) {
 	first := map[string]probe.EnvSetting{}
 	for _, e := range file.env {
-		if hasMark(e, ncclenv.MarkConditional) || hasMark(e, ncclenv.MarkLost) || hasMark(e, ncclenv.MarkCommand) || hasMark(e, ncclenv.MarkLauncher) {
+		if hasMark(e, ncclenv.MarkConditional) || hasMark(e, ncclenv.MarkLost) || hasMark(e, ncclenv.MarkReference) || hasMark(e, ncclenv.MarkCommand) || hasMark(e, ncclenv.MarkLauncher) {
 			continue // another branch, another command
 		}
 		if hasMark(e, ncclenv.MarkUnset) {

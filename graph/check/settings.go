@@ -67,6 +67,7 @@ func (s setting) evidence() []Evidence {
 type settings struct {
 	list    []setting // in effect, by name and value
 	refused []setting
+	open    []setting // whose value is only known when their file is read
 	files   []settingsFile
 	scopes  []scope
 	version func(host string) string
@@ -88,17 +89,24 @@ type scope struct {
 
 func gatherSettings(job *probe.Job, hosts []*graph.Topology) *settings {
 	s := &settings{version: versionsOf(job, hosts), files: settingsFiles(job.Env)}
-	at := map[string]int{}
+	type key struct {
+		name, value, nccl                 string
+		confirmed, perhaps, refused, open bool
+	}
+	at := map[key]int{}
 	add := func(e probe.EnvSetting) {
 		n := s.setting(e)
+		k := key{n.name, n.value, n.nccl, n.confirmed, n.perhaps, n.refused, hasMark(e, ncclenv.MarkReference)}
 		list := &s.list
-		if n.refused {
+		switch {
+		case k.refused:
 			list = &s.refused
+		case k.open:
+			list = &s.open
 		}
-		key := fmt.Sprintf("%q %q %s %t %t %t", n.name, n.value, n.nccl, n.confirmed, n.perhaps, n.refused)
-		i, known := at[key]
+		i, known := at[k]
 		if !known {
-			at[key] = len(*list)
+			at[k] = len(*list)
 			*list = append(*list, n)
 			return
 		}
@@ -230,7 +238,7 @@ func (s *settings) gatherScopes(env []probe.EnvSetting) {
 			s.scopes = append(s.scopes, sc)
 		}
 		for _, e := range f.inEffect() {
-			if !hasMark(e, ncclenv.MarkConditional) {
+			if !hasMark(e, ncclenv.MarkConditional) && !hasMark(e, ncclenv.MarkReference) {
 				sc.add(s.setting(e))
 			}
 		}
