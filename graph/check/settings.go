@@ -52,7 +52,7 @@ func (s setting) evidence() []Evidence {
 	out := []Evidence{}
 	for i, o := range s.seen {
 		fact := s.String()
-		if s.confirmed {
+		if o.Source == probe.SourceNCCLLog {
 			fact = "NCCL read " + fact
 		}
 		if i == show && len(s.seen) > show+1 {
@@ -90,13 +90,13 @@ type scope struct {
 func gatherSettings(job *probe.Job, hosts []*graph.Topology) *settings {
 	s := &settings{version: versionsOf(job, hosts), files: settingsFiles(job.Env)}
 	type key struct {
-		name, value, nccl                 string
-		confirmed, perhaps, refused, open bool
+		name, value, nccl string
+		refused, open     bool
 	}
 	at := map[key]int{}
 	add := func(e probe.EnvSetting) {
 		n := s.setting(e)
-		k := key{n.name, n.value, n.nccl, n.confirmed, n.perhaps, n.refused, hasMark(e, ncclenv.MarkReference)}
+		k := key{n.name, n.value, n.nccl, n.refused, hasMark(e, ncclenv.MarkReference)}
 		list := &s.list
 		switch {
 		case k.refused:
@@ -135,7 +135,9 @@ func (s *setting) join(o setting) {
 			s.hosts = append(s.hosts, h)
 		}
 	}
-	s.seen = append(s.seen, o.seen...)
+	s.seen = append(slices.Clip(s.seen), o.seen...)
+	s.confirmed = s.confirmed || o.confirmed
+	s.perhaps = s.perhaps && o.perhaps
 }
 
 func (s *settings) setting(e probe.EnvSetting) setting {

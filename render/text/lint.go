@@ -25,7 +25,7 @@ func Lint(w io.Writer, res check.Result, settings []check.Precedence, s Style) e
 	for _, p := range settings {
 		value, decided := p.Value.Get()
 		if decided {
-			rows = append(rows, []string{p.Name + "=" + value, p.Stated[0].Where, p.Why})
+			rows = append(rows, []string{p.Name + "=" + value, place(p.Stated[0]), p.Why})
 		} else {
 			rows = append(rows, []string{p.Name, "", p.Why})
 		}
@@ -33,18 +33,22 @@ func Lint(w io.Writer, res check.Result, settings []check.Precedence, s Style) e
 			if decided && (i == 0 || st.Value == value && st.Note == "") {
 				continue
 			}
-			row := []string{"  or " + st.Value, st.Where, st.Note}
+			row := []string{"  or " + st.Value, place(st), st.Note}
 			if strings.HasSuffix(p.Why, st.Note) {
 				row[2] = ""
 			}
 			if decided {
 				row[0] = "  not " + st.Value
 			}
-			if st.Host != "" {
-				row[1] += " on " + st.Host
-			}
 			rows = append(rows, row)
 		}
 	}
 	return Table(w, rows)
+}
+
+func place(s check.Stated) string {
+	if s.Host == "" {
+		return s.Where
+	}
+	return s.Where + " on " + s.Host
 }
