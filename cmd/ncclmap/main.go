@@ -92,8 +92,8 @@ by their content:
   example:NAME    a machine that ships in the program (ncclmap probe --examples)
 Several sources of one host are joined.
 
-Exit codes: 0 fine; 1 findings at or above --fail-on (check, report); 2 wrong
-usage or unreadable input; 3 could not tell, a needed source is missing.`
+Exit codes: 0 fine; 1 findings at or above --fail-on (check, report, tune --lint);
+2 wrong usage or unreadable input; 3 could not tell, a needed source is missing.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

@@ -31,13 +31,20 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 			if err != nil {
 				return err
 			}
-			an, err := a.analyse(args)
+			c, err := a.readHosts(args)
 			if err != nil {
 				return err
 			}
-			write := func(w io.Writer) error { return writeEnv(w, an.Plan, d) }
+			if err := anyGPU(c); err != nil {
+				return err
+			}
+			plan, err := tune.AdviseCluster(c)
+			if err != nil {
+				return err
+			}
+			write := func(w io.Writer) error { return writeEnv(w, plan, d) }
 			if a.format == "json" {
-				write = func(w io.Writer) error { return writeJSON(w, an.Plan) }
+				write = func(w io.Writer) error { return writeJSON(w, plan) }
 			}
 			return a.writeTo(file, write)
 		},

@@ -79,7 +79,7 @@ func runEnvDisablesTransport(a *Across) {
 				f := o.finding(a, s, "")
 				a.reportSetting(s, f)
 			default:
-				a.meetOn(a.jobHostsOf(s), s, func(m meeting) {
+				a.meetOn(s.on, s, func(m meeting) {
 					path, ev, known := o.found(m)
 					switch {
 					case path != "":

@@ -51,7 +51,7 @@ func runEnvGIDIndex(a *Across) {
 // otherGID finds a RoCE port of which NCCL itself would take another entry.
 func (a *Across) otherGID(s setting) (what string, ev Evidence) {
 	index, _ := s.number()
-	for _, t := range a.hostsOf(s) {
+	for _, t := range s.known() {
 		for _, h := range t.Inv.HCAs {
 			for _, p := range h.Ports {
 				i := slices.IndexFunc(p.GIDs, func(g probe.GID) bool { return g.Type == "RoCE v2" && isIPv4(g.GID) })
@@ -72,7 +72,7 @@ func isIPv4(gid string) bool { return strings.HasPrefix(gid, "0000:0000:0000:000
 
 func (a *Across) onlyInfiniBand(s setting) bool {
 	ports := 0
-	for _, t := range a.hostsOf(s) {
+	for _, t := range s.known() {
 		for _, n := range t.Of(graph.KindHCA) {
 			for _, p := range n.HCA.Ports {
 				if ports++; p.LinkLayer != "InfiniBand" {

@@ -21,46 +21,55 @@ from every GPU; ranks of one host that name different HCAs (env-differs speaks).
 }
 
 func runEnvIBHCASubset(a *Across) {
+	done := map[*graph.Topology]bool{} // of ranks with lists of their own, one finding
 	a.judgeHCAs(func(m meeting, list ncclenv.DeviceList) {
-		data := m.facts.dataHCAs()
-		if len(data) == 0 {
-			m.gap("which HCAs carry data is not known", readLive)
-			return
-		}
-		var out []*graph.Node
-		for _, n := range data {
-			if !a.usedOn(m.topo, n.HCA) {
-				out = append(out, n)
+		lists := []ncclenv.DeviceList{list}
+		if m.confirmed {
+			if done[m.topo] {
+				return
 			}
+			done[m.topo], lists = true, a.confirmedLists(m.topo)
 		}
-		used := len(data) - len(out)
-		if len(out) == 0 || used == 0 && !slices.ContainsFunc(m.facts.hcas, func(n *graph.Node) bool { return allows(list, n.HCA) }) {
-			return // of an empty choice env-ib-hca-missing speaks
-		}
-		f := Finding{Severity: Warning, Certainty: Sure, Subjects: keys(out),
-			Expected: fmt.Sprintf("all %d data HCAs: %s", len(data), nodeNames(data)),
-			Observed: fmt.Sprintf("%s uses %d of them and leaves out %s", m.setting, used, nodeNames(out)),
-			Fix:      "whoever wrote it: delete it, or list all data HCAs"}
-		if 2*used <= len(data) {
-			f.Severity = Critical
-		}
-		if r := portRate(out[0]); r > 0 {
-			f.Observed += fmt.Sprintf("; the ceiling between hosts falls from %s to %s", (r * probe.Rate(len(data))).Gbps(), (r * probe.Rate(used)).Gbps())
-			f.Evidence = append(f.Evidence, rateEvidence(out[0].HCA, mustPort(out[0])))
-		}
-		m.report(f)
+		m.subset(lists)
 	})
 }
 
-func mustPort(n *graph.Node) probe.HCAPort {
-	p, _ := fastestPort(n)
-	return p
+// confirmedLists are the lists that ranks of a host read: each may have its own.
+func (a *Across) confirmedLists(t *graph.Topology) (lists []ncclenv.DeviceList) {
+	for _, s := range a.settings("NCCL_IB_HCA") {
+		if s.confirmed && slices.Contains(s.on, t) {
+			lists = append(lists, ncclenv.ParseDevices(s.value))
+		}
+	}
+	return lists
 }
 
-// usedOn reports an HCA that some value of NCCL_IB_HCA on the host allows: ranks
-// may have their own.
-func (a *Across) usedOn(t *graph.Topology, h *probe.HCA) bool {
-	return slices.ContainsFunc(a.settings("NCCL_IB_HCA"), func(s setting) bool {
-		return slices.Contains(a.hostsOf(s), t) && allows(ncclenv.ParseDevices(s.value), h)
-	})
+// subset judges the lists of one host together.
+func (m meeting) subset(lists []ncclenv.DeviceList) {
+	data := m.facts.dataHCAs()
+	if len(data) == 0 {
+		m.gap("which HCAs carry data is not known", readLive)
+		return
+	}
+	used := func(n *graph.Node) bool {
+		return slices.ContainsFunc(lists, func(l ncclenv.DeviceList) bool { return allows(l, n.HCA) })
+	}
+	out := slices.DeleteFunc(slices.Clone(data), used)
+	if len(out) == 0 || !slices.ContainsFunc(m.facts.hcas, used) {
+		return // of an empty choice env-ib-hca-missing speaks
+	}
+	left := len(data) - len(out)
+	f := Finding{Severity: Warning, Certainty: Sure, Subjects: keys(out),
+		Expected: fmt.Sprintf("all %d data HCAs: %s", len(data), nodeNames(data)),
+		Observed: fmt.Sprintf("%s uses %d of them and leaves out %s", m.setting, left, nodeNames(out)),
+		Fix:      "whoever wrote it: delete it, or list all data HCAs"}
+	if 2*left <= len(data) {
+		f.Severity = Critical
+	}
+	if p, ok := fastestPort(out[0]); ok {
+		r := p.Rate.Or(0)
+		f.Observed += fmt.Sprintf("; the ceiling between hosts falls from %s to %s", (r * probe.Rate(len(data))).Gbps(), (r * probe.Rate(left)).Gbps())
+		f.Evidence = append(f.Evidence, rateEvidence(out[0].HCA, p))
+	}
+	m.report(f)
 }

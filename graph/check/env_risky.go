@@ -111,7 +111,7 @@ func (a *Across) unsafeForLL128(s setting) (path string, found bool) {
 			return "the network is " + n.Name, true
 		}
 	}
-	for _, t := range a.hostsOf(s) {
+	for _, t := range s.known() {
 		f := a.factsOf(t)
 		for i, g := range f.gpus {
 			for _, h := range f.gpus[i+1:] {
@@ -135,7 +135,7 @@ func (a *Across) oneNode() bool {
 }
 
 func (a *Across) oneNVSwitchHost(s setting) bool {
-	hosts := a.hostsOf(s)
+	hosts := s.known()
 	return a.oneNode() && len(hosts) > 0 && !slices.ContainsFunc(hosts, func(t *graph.Topology) bool { return !toSwitch(a.factsOf(t).gpus) })
 }
 

@@ -37,10 +37,10 @@ func runEnvSocketIfname(a *Across) {
 			f.Observed = s.String() + ": NCCL ignores a value of one character"
 			a.reportSetting(s, f)
 		case len(s.effect.Complaints) > 0 || len(list.Devices) == 0: // env-bad-value speaks, or it is as if unset
-		case len(a.hostsOf(s)) > 0 || !a.interfaceSeen(s):
+		case len(s.known()) > 0 || !a.interfaceSeen(s):
 			a.meet(s, func(m meeting) { m.ifname(list) })
 		}
-		if list.Exclude && list.Allows("lo", probe.Opt[int]{}) && len(a.hostsOf(s)) == 0 && len(s.effect.Complaints) == 0 {
+		if list.Exclude && list.Allows("lo", probe.Opt[int]{}) && len(s.known()) == 0 && len(s.effect.Complaints) == 0 {
 			f.Observed = s.String() + ": " + readmits
 			a.reportSetting(s, f)
 		}

@@ -23,6 +23,7 @@ type setting struct {
 	perhaps     bool     // in a branch, or not exported: only running the text would tell
 	refused     bool     // NCCL says in a log that it took its default instead
 	seen        []probe.Origin
+	on          []*graph.Topology // the hosts of which anything is known
 }
 
 // number is the value of a variable that NCCL reads as a number.
@@ -122,11 +123,33 @@ func gatherSettings(job *probe.Job, hosts []*graph.Topology) *settings {
 			add(e)
 		}
 	}
+	for i := range s.list {
+		s.list[i].on = hostsNamed(hosts, s.list[i].hosts)
+	}
 	slices.SortStableFunc(s.list, func(a, b setting) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.value, b.value))
 	})
 	s.gatherScopes(job.Env)
 	return s
+}
+
+// hostsNamed finds hosts by name, of which something is known; "" names them all,
+// and any name the only one.
+func hostsNamed(hosts []*graph.Topology, names []string) []*graph.Topology {
+	all := len(hosts) == 1 || slices.Contains(names, "")
+	want := map[string]bool{}
+	for _, n := range names {
+		short, _, _ := strings.Cut(n, ".")
+		want[short] = true
+	}
+	var out []*graph.Topology
+	for _, t := range hosts {
+		short, _, _ := strings.Cut(t.Inv.Host.Name, ".")
+		if (all || want[short]) && len(t.Nodes)+len(t.Inv.NetDevs) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (s *setting) join(o setting) {
@@ -374,27 +397,14 @@ const (
 	nameHost   = "name the host's inventory or its recorded /sys beside the settings"
 )
 
-// hostsOf lists the hosts of known hardware on which a setting holds.
-func (a *Across) hostsOf(s setting) []*graph.Topology {
-	return slices.DeleteFunc(a.jobHostsOf(s), func(t *graph.Topology) bool { return onlyInJobs(t.Inv) })
-}
-
-// jobHostsOf is hostsOf with the hosts that only a job's output shows.
-func (a *Across) jobHostsOf(s setting) []*graph.Topology {
-	var hosts []*graph.Topology
-	everywhere := slices.Contains(s.hosts, "") || len(a.names()) < 2
-	for _, t := range a.Hosts {
-		holds := everywhere || slices.ContainsFunc(s.hosts, func(h string) bool { return probe.SameHostName(h, t.Inv.Host.Name) })
-		if holds && len(t.Nodes)+len(t.Inv.NetDevs) > 0 {
-			hosts = append(hosts, t)
-		}
-	}
-	return hosts
+// known lists the hosts of known hardware on which a setting holds.
+func (s setting) known() []*graph.Topology {
+	return slices.DeleteFunc(slices.Clone(s.on), func(t *graph.Topology) bool { return OnlyInJobs(t.Inv) })
 }
 
 // meet calls f for each host of known hardware on which a setting holds; where
 // there is none, that is a gap.
-func (a *Across) meet(s setting, f func(meeting)) { a.meetOn(a.hostsOf(s), s, f) }
+func (a *Across) meet(s setting, f func(meeting)) { a.meetOn(s.known(), s, f) }
 
 func (a *Across) meetOn(hosts []*graph.Topology, s setting, f func(meeting)) {
 	if len(hosts) == 0 {
