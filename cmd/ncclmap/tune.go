@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -23,9 +24,12 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 --env-file and systemd's EnvironmentFile).
 
 ` + lintHelp,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if lint {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case lint:
 				return a.lint(args, level)
+			case cmd.Flags().Changed("fail-on"):
+				return errors.New("--fail-on goes with --lint")
 			}
 			d, err := ncclenv.ParseDialect(dialect)
 			if err != nil {

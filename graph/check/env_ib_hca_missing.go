@@ -95,10 +95,7 @@ func (m meeting) oddSubnet(list ncclenv.DeviceList) (what string, odd *graph.Nod
 	if len(bySubnet) != 2 {
 		return "", nil
 	}
-	var subnets []string
-	for _, s := range sortedKeys(bySubnet) {
-		subnets = append(subnets, s)
-	}
+	subnets := sortedKeys(bySubnet)
 	a, b := subnets[0], subnets[1]
 	if len(bySubnet[a]) != 1 {
 		a, b = b, a

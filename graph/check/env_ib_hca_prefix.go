@@ -27,12 +27,11 @@ func runEnvIBHCAPrefix(m meeting, list ncclenv.DeviceList) {
 		return slices.ContainsFunc(list.Devices, func(d ncclenv.Device) bool { return d.Name == name })
 	}
 	var more []*graph.Node
-	var entries, exact []string
+	var entries []string
 	for _, d := range list.Devices {
 		if !slices.ContainsFunc(m.facts.hcas, func(n *graph.Node) bool { return n.HCA.Name == d.Name }) {
 			continue
 		}
-		exact = append(exact, d.Name)
 		for _, n := range m.facts.hcas {
 			if fits(list, d, n.HCA.Name) && !named(n.HCA.Name) && !slices.Contains(more, n) {
 				more = append(more, n)

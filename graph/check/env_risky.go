@@ -87,10 +87,11 @@ func (a *Across) riskyLL128(s setting) {
 	}
 	f := Finding{Severity: Warning, Expected: "unset, or ^LL128: NCCL turns LL128 on where the whole path keeps 128 bytes in order",
 		Fix: "whoever wrote it: delete it; NCCL enables LL128 itself where it is safe"}
-	why := "it forces LL128 on for every algorithm, and where a path does not keep 128-byte stores in order the results are wrong"
+	why := "naming LL128"
 	if !strings.Contains(strings.ToUpper(s.value), "LL128") {
-		why = "a list without LL128 in it that leaves LL128 over " + why[len("it "):]
+		why = "a list that leaves LL128"
 	}
+	why += " forces it on for every algorithm, and where a path does not keep 128-byte stores in order the results are wrong"
 	switch path, unsafe := a.unsafeForLL128(s); {
 	case unsafe:
 		f.Severity = Critical
@@ -107,7 +108,7 @@ func (a *Across) riskyLL128(s setting) {
 // leave LL128 off (graph/tuning.cc).
 func (a *Across) unsafeForLL128(s setting) (path string, found bool) {
 	for _, n := range a.Job.Networks {
-		if n.State == probe.NetUsed && n.Name != "IB" && a.severalNodes() {
+		if n.State == probe.NetUsed && !strings.HasPrefix(n.Name, "IB") && a.severalNodes() { // IBext is verbs too
 			return "the network is " + n.Name, true
 		}
 	}

@@ -13,7 +13,7 @@ func TestEnvRisky(t *testing.T) {
 	testEnv(t, "env-risky", []envCase{
 		{name: "LL128 alone", text: "NCCL_PROTO=LL128\n", want: []string{"warning sure env:NCCL_PROTO"}},
 		{name: "LL128 in a list", text: "NCCL_PROTO=Simple,LL128\n", want: []string{"warning sure env:NCCL_PROTO"}},
-		{name: "LL128 left over", text: "NCCL_PROTO=^LL\n", want: []string{"warning sure env:NCCL_PROTO"}, says: []string{"leaves LL128 over"}},
+		{name: "LL128 left over", text: "NCCL_PROTO=^LL\n", want: []string{"warning sure env:NCCL_PROTO"}, says: []string{"a list that leaves LL128 forces it on"}},
 		{name: "LL128 excluded", text: "NCCL_PROTO=^LL128\n"},
 		{name: "LL128 for one collective", text: "NCCL_PROTO=allreduce:LL128\n", want: []string{"warning sure env:NCCL_PROTO"}},
 		{name: "over PCIe", text: "NCCL_PROTO=LL128\n", host: pcie(), want: []string{"critical sure env:NCCL_PROTO"}, says: []string{"GPU0 and GPU1 talk by SYS"}},

@@ -35,8 +35,8 @@ func (f *File) Inventory() *probe.Inventory {
 	return inv
 }
 
-// Environment returns the settings of NCCL in the environment of a process, as
-// os.Environ lists it: names that begin with NCCL_, and those that miss a letter
+// Environment returns the settings of NCCL in the environment of this process,
+// given as NAME=value: names that begin with NCCL_, and those that miss a letter
 // of it. Nothing else is kept.
 func Environment(environ []string) *probe.Inventory {
 	inv := &probe.Inventory{Schema: probe.Schema}
