@@ -14,11 +14,14 @@ import (
 // Build makes the topology of one host. The inventory must be valid (Build
 // checks) and must not be changed afterwards. What cannot be placed becomes a
 // gap, never a guess.
-func Build(inv *probe.Inventory) (*Topology, error) {
+func Build(inv *probe.Inventory) (*Topology, error) { return BuildWhatIf(inv, WhatIf{}) }
+
+// newBuilder places everything; finish is left to do.
+func newBuilder(inv *probe.Inventory) (*builder, error) {
 	if err := inv.Validate(); err != nil {
 		return nil, err
 	}
-	b := builder{
+	b := &builder{
 		t:    &Topology{Inv: inv, byKey: map[string]*Node{}},
 		pci:  make(map[probe.BDF]*probe.PCIDevice, len(inv.PCI)),
 		gpus: map[probe.BDF]*Node{},
@@ -31,8 +34,7 @@ func Build(inv *probe.Inventory) (*Topology, error) {
 	b.nvlinks()
 	b.relations()
 	b.smp()
-	b.finish()
-	return b.t, nil
+	return b, nil
 }
 
 type builder struct {

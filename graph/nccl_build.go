@@ -12,31 +12,61 @@ import (
 	"github.com/ncclmap/ncclmap/probe"
 )
 
-// NCCL returns the topology as NCCL 2.30.7 would model it.
-func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) {
-	b := ncclBuilder{t: t, v: &NCCLView{Options: o}, nodes: map[*Node]int{}, cpus: map[int]int{}, nvs: -1}
-	if err := b.gpus(); err != nil {
-		return nil, err
+// NCCL returns the topology as NCCL would model it.
+func (t *Topology) NCCL(o NCCLOptions) (*NCCLView, error) { return NCCLDomain([]*Topology{t}, o) }
+
+// NCCLDomain returns the hosts of one NVLink domain as NCCL would model them
+// together (MNNVL): NVLink joins their GPUs, nothing else joins the hosts.
+// o.GPUs holds for each host.
+func NCCLDomain(hosts []*Topology, o NCCLOptions) (*NCCLView, error) {
+	b := ncclBuilder{v: &NCCLView{Options: o, NVS: -1, Hosts: len(hosts)}, nodes: map[*Node]int{}}
+	for host, t := range hosts {
+		b.t, b.host, b.cpus, b.first = t, host, map[int]int{}, len(b.v.GPUs)
+		if err := b.gpus(); err != nil {
+			return nil, err
+		}
+		b.processor()
+		ports := b.join(b.ports())
+		before := b.treeOrder(ports)
+		b.placeGPUs(before)
+		b.nvlinks()
+		b.placeNets(ports, before)
+		b.mesh()
+		b.countOn()
 	}
-	b.processor()
-	for _, g := range b.v.GPUs {
-		b.attach(g, b.v.Nodes[g].Node)
-	}
-	b.nvlinks()
-	b.nets()
-	b.mesh()
 	b.order()
-	b.paths()
+	b.paths(b.v)
+	b.group()
 	return b.v, nil
 }
 
 type ncclBuilder struct {
-	t        *Topology
 	v        *NCCLView
 	nodes    map[*Node]int
-	cpus     map[int]int // by NUMA node
-	nvs      int         // -1: none yet
 	switches int
+
+	// Of the host that is being added.
+	t     *Topology
+	host  int
+	first int           // its first place in v.GPUs
+	found []*Node       // its GPUs, by dev number
+	devs  map[*Node]int // of its GPUs
+	cpus  map[int]int   // by NUMA node
+	cpu0  NCCLProcessor
+
+	gpuBase, netBase int // what its dev numbers are counted on from
+}
+
+// countOn sets where the numbers of the next host begin.
+func (b *ncclBuilder) countOn() {
+	for _, n := range b.v.Nodes {
+		switch n.Kind {
+		case NCCLGPU:
+			b.gpuBase = max(b.gpuBase, n.ID+1)
+		case NCCLNET:
+			b.netBase = max(b.netBase, n.ID+1)
+		}
+	}
 }
 
 func (b *ncclBuilder) assume(subject, format string, args ...any) {
@@ -47,6 +77,7 @@ func (b *ncclBuilder) assume(subject, format string, args ...any) {
 }
 
 func (b *ncclBuilder) add(n NCCLNode) int {
+	n.Host = b.host
 	b.v.Nodes = append(b.v.Nodes, n)
 	if n.Node != nil {
 		b.nodes[n.Node] = len(b.v.Nodes) - 1
@@ -104,11 +135,24 @@ func (b *ncclBuilder) gpus() error {
 		}
 		devs = want
 	}
+	b.found, b.devs = nil, map[*Node]int{}
 	for _, dev := range devs {
-		n := byDev[dev]
-		b.v.GPUs = append(b.v.GPUs, b.add(NCCLNode{Kind: NCCLGPU, ID: dev, CC: n.GPU.CC, Node: n}))
+		b.found = append(b.found, byDev[dev])
+		b.devs[byDev[dev]] = dev
 	}
 	return nil
+}
+
+// placeGPUs puts the GPUs into the graph, and what they hang on.
+func (b *ncclBuilder) placeGPUs(before func(x, y *Node) int) {
+	order := slices.Clone(b.found)
+	slices.SortStableFunc(order, before)
+	for _, n := range order {
+		b.v.GPUs = append(b.v.GPUs, b.add(NCCLNode{Kind: NCCLGPU, ID: b.gpuBase + b.devs[n], Dev: b.devs[n], CC: n.GPU.CC, Node: n}))
+	}
+	for _, g := range b.v.GPUs[b.first:] {
+		b.attach(g, b.v.Nodes[g].Node)
+	}
 }
 
 // processor classes the host's processors. NCCL asks each NUMA node; on real
@@ -119,12 +163,15 @@ func (b *ncclBuilder) processor() {
 	if len(cpus) == 0 {
 		cpus = []probe.CPU{{}}
 	}
-	b.v.Processor, assumed = ncclProcessor(cpus[0])
+	b.cpu0, assumed = ncclProcessor(cpus[0], b.v.Options.Version)
+	if b.host == 0 {
+		b.v.Processor = b.cpu0
+	}
 	if assumed != "" {
 		b.assume("host", "%s", assumed)
 	}
 	for _, c := range cpus[1:] {
-		if p, _ := ncclProcessor(c); p != b.v.Processor {
+		if p, _ := ncclProcessor(c, b.v.Options.Version); p != b.cpu0 {
 			b.assume("host", "processors of different kind: all links between NUMA nodes are taken as those of package %d", cpus[0].Package)
 			return
 		}
@@ -153,44 +200,54 @@ func (b *ncclBuilder) attach(at int, n *Node) bool {
 	if n.Up == nil {
 		return false
 	}
-	up := n.Up
-	for up.Kind == KindSwitch && up.Up != nil && up.Up.Kind == KindSwitch && oneBroadcomSwitch(up.Up, up) {
-		up = up.Up
-	}
-	above, known := b.nodes[up]
-	switch {
-	case up.Kind == KindNUMA:
-		above = b.cpu(up)
-	case !known:
-		above = b.add(NCCLNode{Kind: NCCLPCI, ID: b.switches, Node: up})
-		b.switches++
-		b.attach(above, up)
-	}
+	above := b.above(n)
 	for _, l := range b.t.Between(n, n.Up) {
-		if l.Kind != PCIe {
-			continue
+		if l.Kind == PCIe && l.Share() > 0 {
+			gbs := b.pcieGBs(n, l)
+			b.link(at, above, NCCLLinkPCI, gbs, gbs, l)
 		}
-		gbs, assumed := NCCLPCIeGBs(b.pcie(n, l))
-		if assumed != "" {
-			b.assume(n.Key, "%s", assumed)
-		}
-		b.link(at, above, NCCLLinkPCI, gbs, gbs, l)
 	}
 	for _, l := range b.t.LinksOf(n) {
-		if l.Kind == C2CLink {
-			gbs := l.Max.Or(0).GBs()
+		if l.Kind == C2CLink && l.Share() > 0 {
+			gbs := l.Max.Or(0).GBs() * l.Share()
 			b.link(at, b.cpu(l.Other(n)), NCCLLinkC2C, gbs, gbs, l)
 		}
 	}
 	return true
 }
 
-// pcie is the link that NCCL plans with: the lower maximum of both ends, and for
-// GPUs the current link (NCCL 2.30.7 xml.cc:663-728). A GPU that idles has
-// lowered its speed, not its width; NCCL asks when the job has woken it.
+// above returns the switch or NUMA node that a device or switch hangs on.
+func (b *ncclBuilder) above(n *Node) int {
+	up := n.Up
+	for up.Kind == KindSwitch && up.Up != nil && up.Up.Kind == KindSwitch && oneBroadcomSwitch(up.Up, up) {
+		up = up.Up
+	}
+	if up.Kind == KindNUMA {
+		return b.cpu(up)
+	}
+	above, known := b.nodes[up]
+	if !known {
+		above = b.add(NCCLNode{Kind: NCCLPCI, ID: b.switches, Node: up})
+		b.switches++
+		b.attach(above, up)
+	}
+	return above
+}
+
+func (b *ncclBuilder) pcieGBs(n *Node, l *Link) float64 {
+	gbs, assumed := NCCLPCIeGBs(b.pcie(n, l))
+	if assumed != "" {
+		b.assume(n.Key, "%s", assumed)
+	}
+	return gbs * l.Share()
+}
+
+// pcie is the link that NCCL plans with: the lower maximum of both ends, and from
+// 2.30.7 on for GPUs the current link (NCCL 2.30.7 xml.cc:663-728). A GPU that
+// idles has lowered its speed, not its width; NCCL asks when the job has woken it.
 func (b *ncclBuilder) pcie(n *Node, l *Link) probe.PCIeLink {
 	link := l.PCIeMax
-	if n.Kind != KindGPU {
+	if n.Kind != KindGPU || !b.v.Options.Version.AtLeast(30, 7) {
 		return link
 	}
 	link.Width = l.PCIeMax.Min(l.PCIeCurrent).Width
@@ -230,146 +287,11 @@ func oneBroadcomSwitch(upper, lower *Node) bool {
 	return g != 0 && g == generation(lower, 1)
 }
 
-// nvlinks adds what is up. A link whose other end a hypervisor hides leads to an
-// NVSwitch, NCCL assumes (xml.cc: class 0x068000 for an unreadable target).
-func (b *ncclBuilder) nvlinks() {
-	for _, at := range b.v.GPUs {
-		n := b.v.Nodes[at].Node
-		per := b.perNVLink(n)
-		for _, l := range b.t.LinksOf(n) {
-			if l.Kind != NVLink || l.State == probe.LinkDown {
-				continue
-			}
-			switch peer := l.Other(n); peer.Kind {
-			case KindNVSwitch:
-				b.link(at, b.nvSwitch(), NCCLLinkNVL, per, per, l)
-			case KindNUMA:
-				b.link(at, b.cpu(peer), NCCLLinkNVL, per, per, l)
-			case KindGPU:
-				other, ok := b.nodes[peer]
-				if ok && at < other { // seen from both ends
-					b.link(at, other, NCCLLinkNVL, per, b.perNVLink(peer), l)
-				}
-			}
-		}
-		b.hiddenNVLinks(at, n, per)
-	}
-}
-
-func (b *ncclBuilder) hiddenNVLinks(at int, n *Node, per float64) {
-	links, _ := n.GPU.NVLinks.Get()
-	hidden, foreign := 0, 0
-	for _, l := range links {
-		if l.State != probe.LinkUp || l.RemoteKind == probe.RemoteSwitch || l.RemoteKind == probe.RemoteCPU {
-			continue
-		}
-		remote, ok := l.Remote.Get()
-		switch {
-		case l.RemoteKind == probe.RemoteGPU && ok && b.t.Node("gpu:"+remote.String()) != nil:
-		case l.RemoteKind == probe.RemoteGPU && ok:
-			foreign++
-		default:
-			hidden++
-		}
-	}
-	if hidden > 0 {
-		b.assume(n.Key, "the other end of %d NVLinks is not visible: NCCL takes an NVSwitch", hidden)
-		b.link(at, b.nvSwitch(), NCCLLinkNVL, float64(hidden)*per, float64(hidden)*per)
-	}
-	if foreign > 0 {
-		b.assume(n.Key, "%d NVLinks lead to GPUs that are not among those seen: NCCL leaves them out", foreign)
-	}
-}
-
-func (b *ncclBuilder) perNVLink(n *Node) float64 {
-	cc, ok := n.GPU.CC.Get()
-	if ok {
-		return NCCLNVLinkGBs(cc)
-	}
-	links, _ := n.GPU.NVLinks.Get()
-	for _, l := range links {
-		if g := l.Generation.Or(0); g > 0 && g < len(nvlinkCC) {
-			b.assume(n.Key, "compute capability unknown: its NVLinks are taken as generation %d", g)
-			return NCCLNVLinkGBs(nvlinkCC[g])
-		}
-	}
-	return NCCLNVLinkGBs(80)
-}
-
-func (b *ncclBuilder) nvSwitch() int {
-	if b.nvs < 0 {
-		b.nvs = b.add(NCCLNode{Kind: NCCLNVS})
-	}
-	return b.nvs
-}
-
-// nets adds the ports that NCCL would use: those of RDMA adapters, else of
-// network interfaces. A topology file lists only what NCCL uses.
-func (b *ncclBuilder) nets() {
-	for _, n := range b.t.Of(KindHCA) {
-		if slices.Contains(n.HCA.Extra, probe.Attr{Name: "net", Value: "0"}) {
-			continue // joined with another to a virtual NIC
-		}
-		for i, p := range n.HCA.Ports {
-			if !p.Active() && p.State != "" {
-				continue
-			}
-			if p.State == "" && !n.HCA.NCCLDev.Known() {
-				b.assume(n.Key, "state of port %d unknown: taken as active", p.Port)
-			}
-			dev := n.HCA.NCCLDev
-			if i > 0 {
-				dev = probe.Opt[int]{}
-			}
-			b.net(n, dev, p.Rate)
-		}
-	}
-	if len(b.v.Nets) == 0 {
-		all := b.t.Of(KindNet)
-		listed := slices.ContainsFunc(all, func(n *Node) bool { return n.NetDev.NCCLDev.Known() })
-		for _, n := range all {
-			if listed == n.NetDev.NCCLDev.Known() && (listed || n.NetDev.State == "up") {
-				b.net(n, n.NetDev.NCCLDev, n.NetDev.Speed)
-			}
-		}
-	}
-	slices.SortStableFunc(b.v.Nets, func(x, y int) int { return cmp.Compare(b.v.Nodes[x].ID, b.v.Nodes[y].ID) })
-}
-
-// ncclDefaultNet is the speed of a port that states none (NCCL 2.30.7
-// topo.cc:418: 10000 Mb/s).
-const ncclDefaultNet = probe.Rate(1.25e9)
-
-func (b *ncclBuilder) net(n *Node, dev probe.Opt[int], rate probe.Opt[probe.Rate]) {
-	at, ok := b.nodes[n]
-	if !ok {
-		at = b.add(NCCLNode{Kind: NCCLNIC, ID: len(b.v.Nets), Node: n})
-		if !b.attach(at, n) {
-			if n.Kind != KindNet || len(b.cpus) == 0 {
-				b.assume(n.Key, "its place on the PCI tree is not known: left out of NCCL's view")
-				return
-			}
-			// NCCL hangs an interface without a PCI function on the first CPU.
-			first := b.cpus[b.numaIDs()[0]]
-			b.link(at, first, NCCLLinkLOC, NCCLLocalGBs, NCCLLocalGBs)
-		}
-	}
-	if rate.Or(0) <= 0 {
-		b.assume(n.Key, "port speed unknown: NCCL takes 10 Gb/s")
-		rate = probe.Some(ncclDefaultNet)
-	}
-	gbs := rate.Or(0).GBs()
-	net := b.add(NCCLNode{Kind: NCCLNET, ID: dev.Or(len(b.v.Nets))})
-	b.v.Nodes[net].Node = n
-	b.v.Nets = append(b.v.Nets, net)
-	b.link(at, net, NCCLLinkNET, gbs, gbs)
-}
-
 // mesh joins all NUMA nodes with each other: NCCL knows neither the links
 // between sockets nor nodes within one (NCCL 2.30.7 topo.cc:270-283).
 func (b *ncclBuilder) mesh() {
 	ids := b.numaIDs()
-	gbs := b.v.Processor.GBs
+	gbs := b.cpu0.GBs
 	for i, x := range ids {
 		for _, y := range ids[i+1:] {
 			b.link(b.cpus[x], b.cpus[y], NCCLLinkSYS, gbs, gbs)

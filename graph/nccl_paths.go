@@ -2,8 +2,7 @@ package graph
 
 import (
 	"cmp"
-
-	"github.com/ncclmap/ncclmap/probe"
+	"slices"
 )
 
 // ncclLabel is the best known way from a node to the base of a search.
@@ -29,8 +28,12 @@ func (l *ncclLabel) links() []int {
 	return out
 }
 
-// waysTo finds the best way from every node to base.
+// waysTo finds the best way from every node to base. GPUs of other nodes are no
+// more relays, except that NCCL 2.30 keeps their devices.
 func (v *NCCLView) waysTo(base int) []*ncclLabel {
+	relay := func(n int) bool {
+		return !v.Options.NoNVB && (v.Options.Version.AtLeast(30, 0) || slices.Contains(v.GPUs, n))
+	}
 	labels := make([]*ncclLabel, len(v.Nodes))
 	labels[base] = &ncclLabel{class: LOC, gbs: NCCLLocalGBs}
 	queue := []int{base}
@@ -45,7 +48,7 @@ func (v *NCCLView) waysTo(base int) []*ncclLabel {
 			way := labels[at]
 			through := at != base && v.Nodes[at].Kind == NCCLGPU
 			// A GPU relays only between two GPUs on NVLink, and only once.
-			if through && (back.Type != NCCLLinkNVL || v.Nodes[back.From].Kind != NCCLGPU || way.hops > 1 || way.class != NVL) {
+			if through && (!relay(at) || back.Type != NCCLLinkNVL || v.Nodes[back.From].Kind != NCCLGPU || way.hops > 1 || way.class != NVL) {
 				continue
 			}
 			class := v.linkClass(back)
@@ -67,6 +70,9 @@ func (v *NCCLView) linkClass(l *NCCLLink) PathClass {
 	case NCCLLinkNVL:
 		return NVL
 	case NCCLLinkC2C:
+		if !v.Options.Version.AtLeast(26, 0) {
+			return PHB // no class of its own before
+		}
 		return C2C
 	case NCCLLinkSYS:
 		return SYS
@@ -83,148 +89,100 @@ func (v *NCCLView) linkClass(l *NCCLLink) PathClass {
 	return LOC
 }
 
-// paths finds the way between all GPUs, diverts pairs without peer access
-// through host memory, and groups the GPUs.
-func (b *ncclBuilder) paths() {
-	v := b.v
-	n := len(v.GPUs)
-	v.paths = make([][]NCCLPath, n)
-	toGPU := make([][]*ncclLabel, n)
-	for j, g := range v.GPUs {
-		toGPU[j] = v.waysTo(g)
+// ncclPather finds the paths of one view.
+type ncclPather struct {
+	b    *ncclBuilder
+	v    *NCCLView
+	ways [][]*ncclLabel // by the node that they lead to; nil: not asked for yet
+}
+
+func (p *ncclPather) way(from, to int) *ncclLabel {
+	if p.ways[to] == nil {
+		p.ways[to] = p.v.waysTo(to)
 	}
-	toCPU := map[int][]*ncclLabel{}
-	for _, c := range b.cpus {
-		toCPU[c] = v.waysTo(c)
+	return p.ways[to][from]
+}
+
+// path is the best way between two nodes, DIS where there is none.
+func (p *ncclPather) path(from, to int) NCCLPath {
+	out := NCCLPath{A: p.v.Nodes[from].ID, B: p.v.Nodes[to].ID, Class: DIS}
+	switch way := p.way(from, to); {
+	case from == to:
+		out.Class, out.GBs, out.P2P = LOC, NCCLLocalGBs, true
+	case way != nil:
+		out.Class, out.GBs, out.Links = way.class, way.gbs, way.links()
+		out.Hops = len(out.Links) + p.v.deviceHops(from) + p.v.deviceHops(to)
 	}
-	level := v.p2pLevel()
+	return out
+}
+
+// deviceHops is 1 for a GPU since 2.30, which counts the hop from the GPU to its
+// device.
+func (v *NCCLView) deviceHops(node int) int {
+	if v.Nodes[node].Kind == NCCLGPU && v.Options.Version.AtLeast(30, 0) {
+		return 1
+	}
+	return 0
+}
+
+// join makes one path of two that meet at a node.
+func (p *ncclPather) join(first, second NCCLPath) NCCLPath {
+	return NCCLPath{
+		A: first.A, B: second.B, Class: max(first.Class, second.Class), GBs: min(first.GBs, second.GBs),
+		Hops: first.Hops + second.Hops, Links: append(slices.Clip(first.Links), second.Links...),
+	}
+}
+
+// paths finds the paths between all GPUs and NETs of a view, and diverts those
+// that NCCL does not use (NCCL 2.30.7 paths.cc:721-865).
+func (b *ncclBuilder) paths(v *NCCLView) {
+	p := &ncclPather{b, v, make([][]*ncclLabel, len(v.Nodes))}
+	between := func(from, to []int) [][]NCCLPath {
+		out := make([][]NCCLPath, len(from))
+		for i, x := range from {
+			out[i] = make([]NCCLPath, len(to))
+			for j, y := range to {
+				out[i][j] = p.path(x, y)
+			}
+		}
+		return out
+	}
+	v.paths, v.toNet, v.fromNet = between(v.GPUs, v.GPUs), between(v.GPUs, v.Nets), between(v.Nets, v.GPUs)
+	v.toNVS, v.fromNVS = make([]NCCLPath, len(v.GPUs)), make([]NCCLPath, len(v.GPUs))
 	for i, g := range v.GPUs {
-		v.paths[i] = make([]NCCLPath, n)
-		for j := range v.GPUs {
-			p := NCCLPath{A: v.Dev(i), B: v.Dev(j), Class: DIS}
-			switch way := toGPU[j][g]; {
-			case i == j:
-				p = NCCLPath{A: p.A, B: p.B, Class: LOC, GBs: NCCLLocalGBs, P2P: true}
-			case way != nil && way.class <= level && b.peers(i, j):
-				p.Class, p.GBs, p.Links, p.P2P = way.class, way.gbs, way.links(), true
-			default:
-				// GPU, the CPU next to its peer, peer (paths.cc:721-865).
-				if cpu, ok := v.localCPU(j, toCPU); ok && toCPU[cpu][g] != nil {
-					up, down := toCPU[cpu][g], toGPU[j][cpu]
-					p.Class, p.GBs = max(up.class, down.class), min(up.gbs, down.gbs)
-					p.Links = append(up.links(), down.links()...)
-				}
-			}
-			if len(p.Links) > 0 {
-				p.Hops = len(p.Links) + 2 // GPU to device and device to GPU
-			}
-			v.paths[i][j] = p
+		v.toNVS[i], v.fromNVS[i] = NCCLPath{Class: DIS}, NCCLPath{Class: DIS}
+		if v.NVS >= 0 {
+			v.toNVS[i], v.fromNVS[i] = p.path(g, v.NVS), p.path(v.NVS, g)
 		}
 	}
-	v.group()
+	p.peers()
+	p.acrossC2C()
+	p.toNets()
 }
 
-// p2pLevel is the worst class over which NCCL lets GPUs address each other's
-// memory (NCCL 2.30.7 paths.cc:298-434).
-func (v *NCCLView) p2pLevel() PathClass {
-	switch {
-	case v.Options.P2PLevel != Unknown:
-		return v.Options.P2PLevel
-	case v.Processor.AMD && len(v.GPUs) <= 2:
-		return SYS
-	}
-	return PXB
-}
-
-// peers reports whether the driver lets two GPUs address each other's memory.
-// What is unknown is allowed, as it is on all but GeForce boards.
-func (b *ncclBuilder) peers(i, j int) bool {
-	if b.v.Options.NoP2P {
-		return false
-	}
-	x, y := b.v.Nodes[b.v.GPUs[i]].Node.GPU, b.v.Nodes[b.v.GPUs[j]].Node.GPU
-	known := false
-	for _, side := range []struct {
-		of   *probe.GPU
-		peer int
-	}{{x, b.v.Dev(j)}, {y, b.v.Dev(i)}} {
-		for _, p := range side.of.Peers {
-			if p.GPU != side.peer || p.Capability != "read" && p.Capability != "write" {
-				continue
-			}
-			known = true
-			if p.Status != "ok" {
-				return false
-			}
-		}
-	}
-	if !known {
-		b.assume("host", "whether the driver allows peer access between the GPUs is unknown: taken as allowed")
-	}
-	return true
-}
-
-// localCPU is the CPU node next to a GPU: the most bandwidth, then the best
-// class (NCCL 2.30.7 topo.cc:1943-1972).
-func (v *NCCLView) localCPU(pos int, toCPU map[int][]*ncclLabel) (cpu int, ok bool) {
+// localCPU is the CPU node next to a GPU: the fewest hops.
+func (p *ncclPather) localCPU(gpu int) (cpu int, ok bool) {
 	var best *ncclLabel
-	for c := range v.Nodes {
-		if v.Nodes[c].Kind != NCCLCPU {
+	for c := range p.v.Nodes {
+		if p.v.Nodes[c].Kind != NCCLCPU {
 			continue
 		}
-		l := toCPU[c][v.GPUs[pos]]
-		if l != nil && (best == nil || cmp.Or(cmp.Compare(best.gbs, l.gbs), cmp.Compare(l.class, best.class)) < 0) {
-			best, cpu = l, c
+		if way := p.way(gpu, c); way != nil && (best == nil || way.hops < best.hops) {
+			best, cpu = way, c
 		}
 	}
 	return cpu, best != nil
 }
 
-// group marks pairs whose way through the host is slower than each one's way to
-// a NIC of its own: NCCL sends their data over the network (class NET) and takes
-// them for GPUs of different nodes (NCCL 2.30.7 paths.cc:298-434, 867-911).
-func (v *NCCLView) group() {
-	n := len(v.GPUs)
-	fastest := make([]float64, n) // way to a NIC that is PXB or nearer
-	for _, net := range v.Nets {
-		ways := v.waysTo(net)
-		for i, g := range v.GPUs {
-			if w := ways[g]; w != nil && w.class <= PXB {
-				fastest[i] = max(fastest[i], w.gbs)
-			}
-		}
+// throughCPU is the way from one node to another by the CPU next to a GPU.
+func (p *ncclPather) throughCPU(gpu, from, to int) (NCCLPath, bool) {
+	cpu, ok := p.localCPU(gpu)
+	if !ok {
+		return NCCLPath{}, false
 	}
-	group := make([]int, n)
-	for i := range group {
-		group[i] = i
+	up, down := p.path(from, cpu), p.path(cpu, to)
+	if up.Class == DIS || down.Class == DIS {
+		return NCCLPath{}, false
 	}
-	for i := range n {
-		for j := range n {
-			p := &v.paths[i][j]
-			if i != j && p.GBs > 0 && fastest[i] > p.GBs && fastest[j] > p.GBs {
-				p.Class, p.P2P = NET, false
-			}
-		}
-	}
-	// A GPU joins the lowest group of those before it that it reaches; NCCL does
-	// not go back to join groups that meet later. What nothing is known to join
-	// stays in one group: the host's wiring is unknown, not its being one host.
-	for i := range n {
-		for j := range i {
-			if v.paths[i][j].Class != NET {
-				group[i] = min(group[i], group[j])
-			}
-		}
-	}
-	for first := range n {
-		var members []int
-		for k, g := range group {
-			if g == first {
-				members = append(members, k)
-			}
-		}
-		if members != nil {
-			v.Groups = append(v.Groups, members)
-		}
-	}
+	return p.join(up, down), true
 }

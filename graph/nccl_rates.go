@@ -41,12 +41,15 @@ func NCCLPCIeGBs(l probe.PCIeLink) (gbs float64, assumed string) {
 }
 
 // NCCLNVLinkGBs is NCCL's bandwidth of one NVLink in GB/s by compute capability
-// ×10 (NCCL 2.30.7 topo.h:17-39): about 80 % of the data sheet's.
-func NCCLNVLinkGBs(cc int) float64 {
+// ×10 (NCCL 2.30.7 topo.h:17-39): about 80 % of the data sheet's. Blackwell has
+// figures of its own since 2.25, first 40.0, from 2.27.5 on 40.1.
+func NCCLNVLinkGBs(cc int, v NCCLVersion) float64 {
 	switch {
-	case cc >= 100:
+	case cc >= 100 && v.AtLeast(27, 5):
 		return 40.1
-	case cc >= 90:
+	case cc >= 100 && v.AtLeast(25, 0):
+		return 40.0
+	case cc >= 90 && v.AtLeast(20, 0):
 		return 20.6
 	case cc == 86:
 		return 12.0
@@ -63,8 +66,9 @@ func NCCLNVLinkGBs(cc int) float64 {
 var nvlinkCC = [...]int{1: 60, 2: 70, 3: 80, 4: 90, 5: 100, 6: 100}
 
 // ncclProcessor classes a processor (constants NCCL 2.30.7 topo.h:17-39, Intel
-// and Zhaoxin models topo.cc:744-751). assumed says what was not known.
-func ncclProcessor(c probe.CPU) (p NCCLProcessor, assumed string) {
+// and Zhaoxin models topo.cc:744-751; Sapphire and Emerald Rapids are classes of
+// their own since 2.26). assumed says what was not known.
+func ncclProcessor(c probe.CPU, v NCCLVersion) (p NCCLProcessor, assumed string) {
 	p.Arch = c.Arch
 	family, model := c.Family.Or(0), c.Model.Or(0)
 	switch {
@@ -80,12 +84,15 @@ func ncclProcessor(c probe.CPU) (p NCCLProcessor, assumed string) {
 			assumed = "processor family or model unknown: NCCL's lowest Intel class, 6 GB/s between NUMA nodes, is taken"
 			p.Name = "Intel"
 		case family != 6:
-		case model >= 0xcf:
+		case model >= 0xcf && v.AtLeast(26, 0):
 			p.Name, p.GBs = "Intel Emerald Rapids or newer", 40
-		case model >= 0x8f:
+		case model >= 0x8f && v.AtLeast(26, 0):
 			p.Name, p.GBs = "Intel Sapphire Rapids", 22
 		case model >= 0x55:
-			p.Name, p.GBs = "Intel Skylake to Ice Lake", 10
+			p.Name, p.GBs = "Intel Skylake or newer", 10
+			if v.AtLeast(26, 0) {
+				p.Name = "Intel Skylake to Ice Lake"
+			}
 		}
 	case c.Vendor == "AuthenticAMD":
 		p.AMD = true

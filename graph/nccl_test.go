@@ -1,75 +1,17 @@
 package graph
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
 )
-
-// What NCCL 2.30.7's own code decided for topologies without GPUs.
-const oracleDir = "../../shared/oracle"
-
-type oracleCell struct {
-	class string
-	gbs   float64
-	hops  int
-}
-
-func (c *oracleCell) UnmarshalJSON(b []byte) error {
-	return json.Unmarshal(b, &[]any{&c.class, &c.gbs, &c.hops})
-}
-
-type oracleCase struct {
-	File  string            `json:"file"`
-	Args  []string          `json:"args"`
-	Env   map[string]string `json:"env_given"`
-	Paths struct {
-		Computed struct {
-			GPUs []int          `json:"gpus"`
-			GPU  [][]oracleCell `json:"gpu_gpu"`
-		} `json:"computed"`
-		Trimmed struct {
-			GPUs []int `json:"gpus"`
-		} `json:"trimmed"`
-	} `json:"paths"`
-}
-
-// options turns the case's arguments and environment into ours.
-func (c oracleCase) options(t *testing.T) (o NCCLOptions) {
-	for i := 0; i+1 < len(c.Args); i += 2 {
-		switch c.Args[i] {
-		case "--nodes", "--nvls":
-		case "--cuda-p2p":
-			o.NoP2P = c.Args[i+1] == "none"
-		case "--devs":
-			if err := json.Unmarshal([]byte("["+c.Args[i+1]+"]"), &o.GPUs); err != nil {
-				t.Fatal(err)
-			}
-		default:
-			t.Skipf("arguments %v", c.Args)
-		}
-	}
-	for name, value := range c.Env {
-		switch {
-		case name+"="+value == "NCCL_P2P_LEVEL=SYS":
-			o.P2PLevel = SYS
-		case name+"="+value == "NCCL_P2P_DISABLE=1":
-			o.P2PLevel = LOC
-		case strings.HasPrefix(name, "NCCL_P2P"):
-			t.Skipf("environment %v", c.Env)
-		}
-	}
-	return o
-}
 
 func readView(t testing.TB, file string, o NCCLOptions) *NCCLView {
 	t.Helper()
@@ -107,52 +49,6 @@ func viewOf(t testing.TB, inv *probe.Inventory, o NCCLOptions) *NCCLView {
 	return v
 }
 
-func TestNCCLPathsAgainstOracle(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join(oracleDir, "*.n1.json"))
-	if len(files) == 0 {
-		t.Skipf("no oracle in %s", oracleDir)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".n1.json")
-		t.Run(name, func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var c oracleCase
-			if err := json.Unmarshal(raw, &c); err != nil {
-				t.Fatal(err)
-			}
-			v := readView(t, filepath.Join(oracleDir, c.File), c.options(t))
-			pos := map[int]int{}
-			for i := range v.GPUs {
-				pos[v.Dev(i)] = i
-			}
-			devs := c.Paths.Computed.GPUs
-			if len(devs) != len(v.GPUs) {
-				t.Fatalf("%d GPUs, want %v", len(v.GPUs), devs)
-			}
-			for i, a := range devs {
-				for j, b := range devs {
-					want := c.Paths.Computed.GPU[i][j]
-					p := v.Path(pos[a], pos[b])
-					if p.Class.String() != want.class || math.Abs(p.GBs-want.gbs) > 1e-3 || p.Hops != want.hops {
-						t.Errorf("GPU %d to %d: %v %g GB/s %d hops, want %v", a, b, p.Class, p.GBs, p.Hops, want)
-					}
-				}
-			}
-			var group []int
-			for _, i := range v.Groups[0] {
-				group = append(group, v.Dev(i))
-			}
-			trimmed := slices.Sorted(slices.Values(c.Paths.Trimmed.GPUs))
-			if !slices.Equal(group, trimmed) {
-				t.Errorf("GPUs of the first node %v, want %v", group, trimmed)
-			}
-		})
-	}
-}
-
 func TestNCCLConstants(t *testing.T) {
 	for _, c := range []struct {
 		link probe.PCIeLink
@@ -168,7 +64,7 @@ func TestNCCLConstants(t *testing.T) {
 		}
 	}
 	for cc, gbs := range map[int]float64{52: 20, 60: 18, 61: 18, 70: 20, 75: 20, 80: 20, 86: 12, 89: 20, 90: 20.6, 100: 40.1, 103: 40.1, 120: 40.1} {
-		if got := NCCLNVLinkGBs(cc); got != gbs {
+		if got := NCCLNVLinkGBs(cc, NewestNCCL); got != gbs {
 			t.Errorf("sm_%d: %g GB/s per NVLink, want %g", cc, got, gbs)
 		}
 	}
@@ -189,7 +85,7 @@ func TestNCCLConstants(t *testing.T) {
 		{probe.CPU{Arch: "arm64"}, 6, true}, {probe.CPU{Arch: "aarch64"}, 6, true}, {probe.CPU{Arch: "ppc64le"}, 32, true},
 		{probe.CPU{Arch: "x86_64"}, 6, false}, {probe.CPU{}, 6, false},
 	} {
-		p, assumed := ncclProcessor(c.cpu)
+		p, assumed := ncclProcessor(c.cpu, NewestNCCL)
 		if p.GBs != c.gbs || (assumed == "") != c.sure {
 			t.Errorf("%+v: %s, %g GB/s (%s), want %g", c.cpu, p.Name, p.GBs, assumed, c.gbs)
 		}
@@ -345,14 +241,23 @@ func TestNCCLGPUs(t *testing.T) {
 	m = twoSwitches()
 	m.inv.GPUs[0].Index, m.inv.GPUs[3].Index = probe.Some(3), probe.Some(0)
 	v = viewOf(t, &m.inv, NCCLOptions{})
-	if n := v.Nodes[v.GPUs[0]]; n.Node.Key != "gpu:0000:81:00.0" || n.ID != 0 {
-		t.Errorf("dev 0 is %v", n.Node.Key)
+	if got := keyOf(v, 0); got != "gpu:0000:81:00.0" {
+		t.Errorf("dev 0 is %v", got)
 	}
 	m.inv.GPUs[1].Index = probe.Opt[int]{}
 	v = viewOf(t, &m.inv, NCCLOptions{})
-	if n := v.Nodes[v.GPUs[1]]; n.Node.Key != "gpu:0000:14:00.0" {
-		t.Errorf("the GPU without number is not dev 1 but %v is", n.Node.Key)
+	if got := keyOf(v, 1); got != "gpu:0000:14:00.0" {
+		t.Errorf("the GPU without number is not dev 1 but %v is", got)
 	}
+}
+
+func keyOf(v *NCCLView, dev int) string {
+	for i, g := range v.GPUs {
+		if v.Dev(i) == dev {
+			return v.Nodes[g].Node.Key
+		}
+	}
+	return ""
 }
 
 // NCCL reads the current link of GPUs. One that idles at Gen1 is no slow one.

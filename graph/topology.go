@@ -61,6 +61,7 @@ type Link struct {
 	Max      probe.Opt[probe.Rate] // what both ends can do
 	Current  probe.Opt[probe.Rate] // what they do now; 0 when down
 	Measured probe.Opt[probe.Rate] // what a run got out of it
+	Set      probe.Opt[probe.Rate] // what a what-if makes of it; 0: it is gone
 	State    string                // probe.LinkUp, probe.LinkDown or ""
 
 	// PCIe: the functions at A's and B's end (B's is the port above; nil where a

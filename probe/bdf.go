@@ -54,6 +54,20 @@ func ParseBDF(s string) (BDF, error) {
 	return b, nil
 }
 
+// BDFOfBusID unpacks a bus id as NCCL prints it: 0x1901000 is 0019:01:00.0. ok is
+// false for what no PCI address packs into.
+func BDFOfBusID(busID uint64) (addr BDF, ok bool) {
+	if busID>>44 != 0 || busID>>4&0xff > 0x1f || busID&0xf > 7 {
+		return BDF{}, false
+	}
+	return BDF{
+		Domain: uint32(busID >> 20),
+		Bus:    uint8(busID >> 12),
+		Dev:    uint8(busID >> 4),
+		Fn:     uint8(busID & 0xf),
+	}, true
+}
+
 // MustBDF is ParseBDF for addresses written in the program or its tests; it
 // panics on a bad one.
 func MustBDF(s string) BDF {

@@ -142,9 +142,15 @@ func (c *Cluster) Encode(w io.Writer) error {
 	return err
 }
 
+// minElement is a length that the objects of a large cluster exceed on average.
+const minElement = 40
+
 // DecodeCluster reads a cluster document and validates it. name is used in error
 // messages.
 func DecodeCluster(name string, text []byte) (*Cluster, error) {
+	if err := checkElements(name, text, maxElements+len(text)/minElement); err != nil {
+		return nil, err
+	}
 	var c Cluster
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

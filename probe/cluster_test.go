@@ -147,7 +147,7 @@ func TestDecodeClusterRefuses(t *testing.T) {
 		`{"schema":"` + ClusterSchema + `","hosts":[null]}`:                                "host 0 is null",
 		`{"schema":"` + ClusterSchema + `","hosts":[` + host("") + `]}`:                    "host 0 has no name",
 		`{"schema":"` + ClusterSchema + `","hosts":[` + host("a") + `,` + host("a") + `]}`: "host a stands twice",
-		`{"schema":"` + ClusterSchema + `","comms":[{"ranks":0}]}`:                         "has 0 ranks",
+		`{"schema":"` + ClusterSchema + `","comms":[{"id":"0x1","ranks":0}]}`:              "has 0 ranks",
 		`{"schema":"` + ClusterSchema + `"} x`:                                             "c.json:1",
 	} {
 		if _, err := DecodeCluster("c.json", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

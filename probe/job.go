@@ -1,10 +1,6 @@
 package probe
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Job is what NCCL jobs show of themselves: in logs, test output, and the state
 // of running processes. A job may span hosts, so each fact names its host; ""
@@ -19,10 +15,13 @@ type Job struct {
 	GDRPairs   []GDRPair    `json:"gdr_pairs,omitempty"`
 	Fabrics    []FabricSeen `json:"fabrics,omitempty"`
 	Systems    []SystemTree `json:"systems,omitempty"`
+	Products   []GPUProduct `json:"gpu_products,omitempty"`
 	Env        []EnvSetting `json:"env,omitempty"`
+	Graphs     []GraphFile  `json:"graph_files,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	Samples    []Sample     `json:"samples,omitempty"`
+	Summaries  []RunSummary `json:"run_summaries,omitempty"`
 }
 
 // LogFile says how much of one NCCL log was understood.
@@ -143,6 +142,14 @@ type SystemPath struct {
 	Class string  `json:"class"` // LOC, NVL, PIX, …
 }
 
+// GPUProduct is a model of GPU that a job used on a host. Which of the host's GPUs
+// it is, the output need not say.
+type GPUProduct struct {
+	Name    string   `json:"name"`
+	Host    string   `json:"host,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
+}
+
 // How a setting came to be.
 const (
 	EnvVariable = "environment" // NCCL confirms that it read the variable
@@ -162,6 +169,7 @@ type EnvSetting struct {
 	Raw     string   `json:"raw,omitempty"`     // as written in the file, where it differs
 	Marks   []string `json:"marks,omitempty"`   // what readers of the file treat differently: quotes, blanks, …
 	Host    string   `json:"host,omitempty"`
+	PIDs    []int    `json:"pids,omitempty"` // processes that confirm it, as far as they are known
 	Origins []Origin `json:"origins,omitempty"`
 }
 
@@ -183,7 +191,7 @@ type Comm struct {
 	ID       string   `json:"id"` // 0x…; "" = not printed
 	Name     string   `json:"name,omitempty"`
 	NCCL     string   `json:"nccl_version,omitempty"`
-	Ranks    int      `json:"ranks"`
+	Ranks    int      `json:"ranks"` // 0 = not printed: what no line of a communicator claims
 	Nodes    Opt[int] `json:"nodes"` // as NCCL counts them
 	Channels Opt[int] `json:"channels"`
 	// Members are the ranks that the sources show, by rank; fewer than Ranks
@@ -199,7 +207,8 @@ type Comm struct {
 
 // Member is one rank of a communicator.
 type Member struct {
-	Rank    int      `json:"rank"`
+	Rank    int      `json:"rank"`                 // UnknownRank = the source does not say which
+	Global  Opt[int] `json:"global_rank,omitzero"` // in the whole job
 	Host    string   `json:"host,omitempty"`
 	PID     Opt[int] `json:"pid,omitzero"`
 	GPU     Opt[int] `json:"gpu"`                  // NVML index
@@ -213,8 +222,17 @@ type Member struct {
 	// Progress is what a running or stuck rank had done, by collective.
 	Progress []Progress `json:"progress,omitempty"`
 	State    string     `json:"state,omitempty"` // RankMissing, …; "" = nothing is known to be wrong
+	Error    string     `json:"error,omitempty"` // of State RankError, in NCCL's words
+	At       string     `json:"at,omitempty"`    // when State was seen, see TimeLayout
 	Origins  []Origin   `json:"origins,omitempty"`
 }
+
+// UnknownRank is the rank of a process that does not tell it.
+const UnknownRank = -1
+
+// TimeLayout is how times of a running job are written, by the clock of its
+// source; their order is that of the texts.
+const TimeLayout = "2006-01-02 15:04:05"
 
 // How far the initialisation of a rank got.
 const (
@@ -226,10 +244,14 @@ const (
 
 // States of a rank that a running job reports.
 const (
-	RankMissing  = "missing" // its process does not answer
-	RankError    = "async error"
+	RankMissing  = "missing"      // its process does not answer
+	RankDead     = "dead"         // its process has not answered for so long that nobody asks it again
+	RankError    = "error"        // its communicator is broken, see Error
+	RankTimedOut = "timed out"    // an operation took longer than the application allows
+	RankInit     = "initializing" // and not ready yet
 	RankAborting = "aborting"
 	RankFinished = "finalized"
+	RankGone     = "no member" // its process runs and does not know the communicator: not yet, or no longer
 )
 
 // Timing is a duration of initialisation.
@@ -240,23 +262,33 @@ type Timing struct {
 
 // Progress is how many operations of one kind a rank has issued and finished.
 type Progress struct {
-	Collective string     `json:"collective"`
+	Collective string     `json:"collective"` // AllReduce, …, or AllCollectives
 	Issued     int64      `json:"issued"`
 	Finished   Opt[int64] `json:"finished,omitzero"`
+	Since      string     `json:"since,omitempty"` // when the first operation that is not finished was issued, see TimeLayout
+	At         string     `json:"at,omitempty"`    // when this was so, see TimeLayout
 }
+
+// AllCollectives is the Progress of all collectives of a communicator counted
+// together.
+const AllCollectives = "collectives"
 
 // Graph is the result of one of NCCL's searches.
 type Graph struct {
-	Pattern   string   `json:"pattern"` // ring, balanced tree, split tree, tree, nvls, collnet direct
-	Channels  int      `json:"channels"`
-	BWIntra   float64  `json:"bw_intra_gbs"`
-	BWInter   float64  `json:"bw_inter_gbs"`
-	TypeIntra string   `json:"type_intra"`
-	TypeInter string   `json:"type_inter"`
-	CrossNIC  int      `json:"cross_nic"`
-	NoPath    bool     `json:"no_path,omitempty"` // the search failed and took the simple order
-	Orders    []string `json:"orders,omitempty"`  // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
-	Origins   []Origin `json:"origins,omitempty"`
+	Pattern   string  `json:"pattern"` // see PatternName
+	Channels  int     `json:"channels"`
+	BWIntra   float64 `json:"bw_intra_gbs"`
+	BWInter   float64 `json:"bw_inter_gbs"`
+	TypeIntra string  `json:"type_intra"`
+	TypeInter string  `json:"type_inter"`
+	CrossNIC  int     `json:"cross_nic"`
+	NoPath    bool    `json:"no_path,omitempty"` // the search failed and took the simple order
+	// Only graph files say: the search's number (0 ring, 1 tree, 2 collnet chain, 3
+	// nvls, 4 collnet direct), and whether all channels have the same order.
+	ID           Opt[int]  `json:"id,omitzero"`
+	SameChannels Opt[bool] `json:"same_channels,omitzero"`
+	Orders       []string  `json:"orders,omitempty"` // per channel, as printed: NET/0 GPU/0-60 GPU/0-70 NET/0
+	Origins      []Origin  `json:"origins,omitempty"`
 }
 
 // Ring is the order of ranks on one ring channel.
@@ -332,6 +364,7 @@ type Event struct {
 	Host    string   `json:"host,omitempty"`
 	Rank    Opt[int] `json:"rank,omitzero"`
 	Comm    string   `json:"comm,omitempty"`
+	Site    string   `json:"site,omitempty"` // file:line of NCCL's source that printed a warning
 	Text    string   `json:"text"`
 	Count   int64    `json:"count,omitempty"` // 0 counts as 1
 	Origins []Origin `json:"origins,omitempty"`
@@ -347,16 +380,35 @@ type Sample struct {
 	Protocol   string   `json:"proto,omitempty"`
 	Channels   Opt[int] `json:"channels,omitzero"`
 	Launch     string   `json:"launch,omitempty"` // per-gpu or single
-	TimeUS     float64  `json:"time_us"`
+	TimeUS     float64  `json:"time_us"`          // the median where Count operations are condensed
+	MinUS      float64  `json:"min_us,omitempty"` // the shortest of Count operations
+	Count      int64    `json:"count,omitempty"`  // of operations of a job; 0 = measured by a benchmark
 	AlgBW      float64  `json:"algbw_gbs"`
 	BusBW      float64  `json:"busbw_gbs"`
 	Origins    []Origin `json:"origins,omitempty"`
 }
 
+// BusFactor is busbw divided by algbw for a collective of n ranks (nccl-tests,
+// doc/PERFORMANCE.md).
+func BusFactor(collective string, ranks int) (factor float64, ok bool) {
+	n := float64(ranks)
+	switch collective {
+	case "AllReduce":
+		factor = 2 * (n - 1) / n
+	case "AllGather", "ReduceScatter", "AllToAll", "AllToAllV", "Gather", "Scatter":
+		factor = (n - 1) / n
+	case "Broadcast", "Reduce", "SendRecv", "HyperCube":
+		factor = 1
+	default:
+		return 0, false
+	}
+	return factor, ranks > 0
+}
+
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Env)+len(j.Choices)+len(j.Events)+len(j.Samples) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples)+len(j.Summaries) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.
@@ -385,135 +437,4 @@ func (j *Job) JobHosts() []string {
 	}
 	slices.SortFunc(out, CompareNames)
 	return slices.Compact(out)
-}
-
-// AddJob takes in what another source says of jobs. Communicators with the same id
-// are one: each rank printed its part into a file of its own.
-func (j *Job) AddJob(o *Job) {
-	j.Logs = append(j.Logs, o.Logs...)
-	j.Versions = append(j.Versions, o.Versions...)
-	j.Networks = append(j.Networks, o.Networks...)
-	j.Adapters = append(j.Adapters, o.Adapters...)
-	j.Interfaces = append(j.Interfaces, o.Interfaces...)
-	j.GDRPairs = append(j.GDRPairs, o.GDRPairs...)
-	j.Fabrics = append(j.Fabrics, o.Fabrics...)
-	j.Systems = append(j.Systems, o.Systems...)
-	j.Env = append(j.Env, o.Env...)
-	j.Choices = append(j.Choices, o.Choices...)
-	j.Events = append(j.Events, o.Events...)
-	j.Samples = append(j.Samples, o.Samples...)
-	at := make(map[string]int, len(j.Comms))
-	for i, c := range j.Comms {
-		at[c.ID] = i
-	}
-	for _, c := range o.Comms {
-		i, known := at[c.ID]
-		if c.ID == "" || !known || j.Comms[i].Ranks != c.Ranks {
-			at[c.ID] = len(j.Comms)
-			j.Comms = append(j.Comms, c)
-			continue
-		}
-		j.Comms[i].join(c)
-	}
-}
-
-// join takes in what another source shows of the same communicator. What both
-// know differently stays as it was first seen.
-func (c *Comm) join(o Comm) {
-	if c.NCCL == "" {
-		c.NCCL = o.NCCL
-	}
-	if c.Name == "" {
-		c.Name = o.Name
-	}
-	fill(&c.Nodes, o.Nodes)
-	fill(&c.Channels, o.Channels)
-	c.Members = joinBy(c.Members, o.Members, func(m Member) int { return m.Rank }, (*Member).join)
-	c.Rings = joinBy(c.Rings, o.Rings, func(r Ring) int { return r.Channel }, nil)
-	c.Trees = joinBy(c.Trees, o.Trees, func(t TreeNode) [2]int { return [2]int{t.Channel, t.Rank} }, nil)
-	c.Graphs = joinBy(c.Graphs, o.Graphs, Graph.key, nil)
-	c.Tuning = joinBy(c.Tuning, o.Tuning, func(t TuningCell) [3]string { return [3]string{t.Collective, t.Algorithm, t.Protocol} }, nil)
-	c.Conns = append(slices.Clip(c.Conns), o.Conns...)
-	c.Origins = append(slices.Clip(c.Origins), o.Origins...)
-}
-
-type graphKey struct {
-	pattern, typeIntra, typeInter string
-	channels, crossNIC            int
-	bwIntra, bwInter              float64
-}
-
-// key is what makes two print-outs the same search result: ranks print their own
-// orders.
-func (g Graph) key() graphKey {
-	return graphKey{g.Pattern, g.TypeIntra, g.TypeInter, g.Channels, g.CrossNIC, g.BWIntra, g.BWInter}
-}
-
-// join fills in what another source knows of the same rank.
-func (m *Member) join(o Member) {
-	if m.Host == "" {
-		m.Host = o.Host
-	}
-	if m.UUID == "" {
-		m.UUID = o.UUID
-	}
-	if m.NCCL == "" {
-		m.NCCL = o.NCCL
-	}
-	if m.State == "" {
-		m.State = o.State
-	}
-	if m.Init == "" || m.Init == InitStarted && o.Init != "" {
-		m.Init = o.Init
-	}
-	if m.Seconds == nil {
-		m.Seconds = o.Seconds
-	}
-	fill(&m.PID, o.PID)
-	fill(&m.GPU, o.GPU)
-	fill(&m.CUDADev, o.CUDADev)
-	fill(&m.Addr, o.Addr)
-	m.Progress = joinBy(m.Progress, o.Progress, func(p Progress) string { return p.Collective }, nil)
-	m.Origins = append(slices.Clip(m.Origins), o.Origins...)
-}
-
-func fill[T any](dst *Opt[T], src Opt[T]) {
-	if !dst.Known() {
-		*dst = src
-	}
-}
-
-// joinBy adds the elements of src whose key dst lacks, and gives the others to
-// join (nil: the first stays).
-func joinBy[T any, K comparable](dst, src []T, key func(T) K, join func(*T, T)) []T {
-	at := make(map[K]int, len(dst))
-	for i, d := range dst {
-		at[key(d)] = i
-	}
-	dst = slices.Clip(dst)
-	for _, s := range src {
-		i, known := at[key(s)]
-		switch {
-		case !known:
-			at[key(s)] = len(dst)
-			dst = append(dst, s)
-		case join != nil:
-			join(&dst[i], s)
-		}
-	}
-	return dst
-}
-
-// normalize sorts what has a key of its own; the rest stays in the order in which
-// it happened.
-func (j *Job) normalizeJob() {
-	for i := range j.Comms {
-		c := &j.Comms[i]
-		c.Members = sortedOrNil(c.Members, func(a, b Member) int { return cmp.Compare(a.Rank, b.Rank) })
-		c.Rings = sortedOrNil(c.Rings, func(a, b Ring) int { return cmp.Compare(a.Channel, b.Channel) })
-		c.Trees = sortedOrNil(c.Trees, func(a, b TreeNode) int { return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Rank, b.Rank)) })
-		c.Conns = sortedOrNil(c.Conns, func(a, b Connection) int {
-			return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), strings.Compare(a.Via, b.Via), strings.Compare(a.Side, b.Side))
-		})
-	}
 }

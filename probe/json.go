@@ -30,6 +30,9 @@ func (inv *Inventory) Encode(w io.Writer) error {
 // Decode reads an inventory document and validates it. name is used in error
 // messages.
 func Decode(name string, text []byte) (*Inventory, error) {
+	if err := checkElements(name, text, maxElements); err != nil {
+		return nil, err
+	}
 	var inv Inventory
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -47,6 +50,38 @@ func Decode(name string, text []byte) (*Inventory, error) {
 	}
 	inv.Normalize()
 	return &inv, nil
+}
+
+// maxElements is the most objects that an inventory may hold; one of a host has a
+// few thousand. In memory each takes far more room than the "{}," of a bomb.
+const maxElements = 1 << 18
+
+// checkElements refuses a text with more objects, or nulls in their place, than
+// limit.
+func checkElements(name string, text []byte, limit int) error {
+	n, last := 0, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case ' ', '\n', '\r', '\t':
+			continue
+		case '"':
+			i = stringEnd(text, i) - 1
+		case '{':
+			n++
+		case 'n':
+			if last == '[' || last == ',' {
+				n++
+			}
+		}
+		if i < len(text) {
+			last = text[i]
+		}
+		if n > limit {
+			line, col := PositionOf(text, int64(i))
+			return &SyntaxError{File: name, Line: line, Col: col, Msg: fmt.Sprintf("more than %d objects, which no such document holds; refused", limit)}
+		}
+	}
+	return nil
 }
 
 var errTrailing = errors.New("text after the document")

@@ -12,7 +12,7 @@ import (
 // driver knows its GPUs best, the kernel the bus; text that passed through a
 // terminal comes after both, and a topology file, which may have been written
 // by hand, last. What was inferred yields to anything read.
-var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceNCCLEnv, SourceInferred}
+var trust = []string{SourceNVML, SourceSysfs, SourceHost, SourceSMIQuery, SourceIBStatus, SourceHwlocXML, SourceSMITopo, SourceKernLog, SourceNCCLLog, SourceNCCLXML, SourceNVBandwidth, SourceNCCLTests, SourceNCCLEnv, SourceInferred}
 
 // trustOf ranks an inventory by the source of its facts; an inventory that was
 // merged before (or is of no known source) ranks first, since its own facts

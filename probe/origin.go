@@ -36,6 +36,7 @@ const (
 	SourceSysfs       = "sysfs"
 	SourceNVML        = "nvml"
 	SourceHost        = "host"
+	SourceIBStatus    = "ibstatus"
 	SourceSMITopo     = "smitopo"
 	SourceSMIQuery    = "smiquery"
 	SourceHwlocXML    = "hwlocxml"
@@ -45,6 +46,9 @@ const (
 	SourceNCCLTests   = "nccltests"
 	SourceNVBandwidth = "nvbandwidth"
 	SourceNCCLEnv     = "ncclenv"
+	SourceInspector   = "inspector"
+	SourceNCCLRAS     = "ncclras"
+	SourceFlightRec   = "flightrec"
 	SourceInferred    = "inferred"
 )
 

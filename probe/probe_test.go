@@ -281,3 +281,14 @@ func TestCompareNames(t *testing.T) {
 		t.Error("order")
 	}
 }
+
+func TestBDFOfBusID(t *testing.T) {
+	for id, want := range map[uint64]string{0x60: "0000:00:06.0", 0x1b000: "0000:1b:00.0", 0x1901000: "0019:01:00.0", 0xd1001: "0000:d1:00.1"} {
+		if a, ok := BDFOfBusID(id); !ok || a.String() != want {
+			t.Errorf("%x: %v %v", id, a, ok)
+		}
+	}
+	if _, ok := BDFOfBusID(0x1b00f); ok {
+		t.Error("function 15 taken for an address")
+	}
+}

@@ -1,12 +1,17 @@
 package probe
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf16"
 )
 
 func TestEachLine(t *testing.T) {
@@ -95,6 +100,51 @@ func TestParseHexGroups(t *testing.T) {
 	} {
 		if got, err := ParseHexGroups(c.in, c.groups); got != c.want || (err != nil) != c.bad {
 			t.Errorf("%q of %d: %q %v, want %q", c.in, c.groups, got, err, c.want)
+		}
+	}
+}
+
+// UTF8Reader converts UTF-16 wherever the pieces end, and leaves other texts.
+func TestUTF8Reader(t *testing.T) {
+	text := strings.Repeat("rank 0 \u2192 rank 1, \U0001f600 caf\u00e9\r\n", 3000)
+	encode := func(order binary.AppendByteOrder, mark bool) []byte {
+		var b []byte
+		if mark {
+			b = order.AppendUint16(b, 0xfeff)
+		}
+		for _, u := range utf16.Encode([]rune(text)) {
+			b = order.AppendUint16(b, u)
+		}
+		return b
+	}
+	ascii := []byte("x\x00y\x00\n\x00x\x00y\x00z\x00 \x00a\x00b\x00c\x00")
+	for name, c := range map[string]struct {
+		in   []byte
+		want string
+	}{
+		"plain": {[]byte(text), text}, "UTF-8 mark": {[]byte("\xef\xbb\xbf" + text), text},
+		"little": {encode(binary.LittleEndian, true), text}, "big": {encode(binary.BigEndian, true), text},
+		"no mark": {ascii, "xy\nxyz abc"}, "odd end": {append(slices.Clone(ascii), 'd'), "xy\nxyz abc"}, "zeros": {make([]byte, 64), string(make([]byte, 64))}, "empty": {nil, ""},
+	} {
+		for _, r := range []io.Reader{bytes.NewReader(c.in), iotest.OneByteReader(bytes.NewReader(c.in))} {
+			got, err := io.ReadAll(UTF8Reader(bufio.NewReader(r)))
+			if err != nil || string(got) != c.want {
+				t.Errorf("%s: %v, %.80q", name, err, got)
+			}
+		}
+		if got, err := DecodeText(c.in); name != "zeros" && (err != nil || got != c.want) {
+			t.Errorf("%s: DecodeText: %v, %.80q", name, err, got)
+		}
+	}
+}
+
+func TestCheckElements(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": [{}, {}], "b": "{{{,null"}`: "", `{"a": [{}, {}, {}]}`: "x:1:16: more than 3 objects", `{"a": [null, null, null], "b": null}`: "x:1:", `{"a`: "",
+	} {
+		err := checkElements("x", []byte(text), 3)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -293,7 +293,7 @@ func (v *validator) rest(inv *Inventory) {
 		}
 	}
 	for i, c := range inv.Comms {
-		if c.Ranks < 1 {
+		if c.Ranks < 1 && (c.ID != "" || c.Ranks < 0) {
 			v.add(fmt.Sprintf("comm %d", i), "has %d ranks", c.Ranks)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -38,12 +39,15 @@ func XMLStarts(head []byte, root, doctype string) bool {
 }
 
 // XMLReader gives the tokens of a document whose elements it has checked: one
-// root, each closed by its own tag, not too many and not too deep. Nothing
+// root (or Pieces), each closed by its own tag, not too many and not too deep. Nothing
 // outside the document is loaded, and an encoding that is declared is not
 // converted.
 type XMLReader struct {
 	File string // for errors
 	Root string // name of the root element
+	// Pieces are elements that may stand without the root, one after the other,
+	// as somebody cut them out of a document.
+	Pieces []string
 	// Others says what documents with other root elements are.
 	Others map[string]string
 	// Limits of what is read.
@@ -55,6 +59,7 @@ type XMLReader struct {
 	first    int
 	open     []openElement
 	rooted   bool
+	pieces   bool // it has no root
 	elements int
 }
 
@@ -67,7 +72,7 @@ type openElement struct {
 func (r *XMLReader) Reset(document io.Reader, line int) {
 	r.x, r.first = xml.NewDecoder(document), line
 	r.x.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	r.open, r.rooted, r.elements = r.open[:0], false, 0
+	r.open, r.rooted, r.pieces, r.elements = r.open[:0], false, false, 0
 }
 
 // Fault is a *SyntaxError at a place in the file.
@@ -94,6 +99,8 @@ func (r *XMLReader) Next() (tok xml.Token, line, col int, err error) {
 			return nil, line, col, r.Fault(line, col, "more than %d elements", r.MaxElements)
 		}
 		switch n := len(r.open); {
+		case n == 0 && slices.Contains(r.Pieces, name) && (!r.rooted || r.pieces):
+			r.pieces = true
 		case n >= r.MaxDepth:
 			return nil, line, col, r.Fault(line, col, "elements are nested deeper than %d", r.MaxDepth)
 		case n == 0 && r.rooted:

@@ -1,123 +1,77 @@
 package render
 
 import (
+	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe"
-	"github.com/ncclmap/ncclmap/probe/nccllog"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
-// LogDoc is the document of ncclmap log: what NCCL's logs say, in brief.
+// LogDoc is the document of ncclmap log: what NCCL jobs say of themselves, and the
+// findings of it. Its keys are those of the inventory and of ncclmap model where
+// they speak of the same thing.
 type LogDoc struct {
-	Schema string    `json:"schema"`
-	Logs   []logJSON `json:"logs"`
-}
-
-type logJSON struct {
-	File     string        `json:"file"`
-	Lines    int64         `json:"lines"`
-	Records  int64         `json:"records"`
-	Torn     int64         `json:"incomplete_records"`
-	Versions []versionJSON `json:"versions"`
-	Networks []networkJSON `json:"networks"`
-	Settings []settingJSON `json:"settings"`
-	Comms    []commJSON    `json:"communicators"`
-	Warnings []warningJSON `json:"warnings"`
-}
-
-type versionJSON struct {
-	NCCL string `json:"nccl_version"`
-	CUDA string `json:"cuda_version,omitempty"`
-	Host string `json:"host,omitempty"`
-}
-
-type networkJSON struct {
-	Name  string `json:"name"`
-	State string `json:"state"`
-	Host  string `json:"host,omitempty"`
-}
-
-type settingJSON struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	How   string `json:"how"`
-	Host  string `json:"host,omitempty"`
+	Schema     string             `json:"schema"`
+	Logs       []probe.LogFile    `json:"logs"`
+	Versions   []probe.NCCLSeen   `json:"nccl_versions"`
+	Networks   []probe.Network    `json:"networks"`
+	Adapters   []probe.Adapter    `json:"adapters"`
+	Interfaces []probe.Interface  `json:"interfaces"`
+	Settings   []probe.EnvSetting `json:"settings"`
+	Comms      []commJSON         `json:"communicators"`
+	Choices    []probe.Choice     `json:"choices"`
+	Warnings   []probe.Event      `json:"warnings"`
+	check.Result
 }
 
 type commJSON struct {
-	ID         string           `json:"id"`
-	NCCL       string           `json:"nccl_version,omitempty"`
-	Ranks      int              `json:"ranks"`
-	Seen       int              `json:"ranks_in_log"`
-	Nodes      probe.Opt[int]   `json:"nodes"`
-	Channels   probe.Opt[int]   `json:"channels"`
-	Graphs     []logGraphJSON   `json:"graphs"`
-	Transports []text.Transport `json:"transports"`
-	Tuning     []tuningJSON     `json:"tuning"`
+	ID         string             `json:"id"`
+	NCCL       string             `json:"nccl_version,omitempty"`
+	Ranks      int                `json:"ranks"`
+	Missing    [][2]int           `json:"ranks_not_in_log"` // first and last of each run
+	Nodes      probe.Opt[int]     `json:"nodes"`
+	Channels   probe.Opt[int]     `json:"channels"`
+	Members    []probe.Member     `json:"members"`
+	Graphs     []probe.Graph      `json:"graphs"`
+	Rings      []probe.Ring       `json:"rings"`
+	Trees      []probe.TreeNode   `json:"trees"`
+	Transports []text.Transport   `json:"transports"`
+	Conns      []probe.Connection `json:"connections"`
+	Tuning     []probe.TuningCell `json:"tuning"` // what NCCL offers
+	Limits     []string           `json:"limits"` // what the lines do not prove
 }
 
-type logGraphJSON struct {
-	Pattern   string  `json:"pattern"`
-	Channels  int     `json:"channels"`
-	BWIntra   float64 `json:"bw_intra_gbs"`
-	BWInter   float64 `json:"bw_inter_gbs"`
-	TypeIntra string  `json:"type_intra"`
-	TypeInter string  `json:"type_inter"`
-	CrossNIC  int     `json:"cross_nic"`
-}
-
-type tuningJSON struct {
-	Collective string  `json:"collective"`
-	Algo       string  `json:"algo"`
-	Proto      string  `json:"proto"`
-	GBs        float64 `json:"bw_gbs"`
-	LatencyUS  float64 `json:"latency_us"`
-}
-
-type warningJSON struct {
-	Line  int64  `json:"line"`
-	Count int64  `json:"count"`
-	Host  string `json:"host,omitempty"`
-	Text  string `json:"text"`
-}
-
-// NewLogDoc makes the document; its keys are those of ncclmap model where both
-// speak of the same thing.
-func NewLogDoc(logs []*nccllog.Log) LogDoc {
-	d := LogDoc{Schema: "ncclmap.log/v1", Logs: []logJSON{}}
-	for _, l := range logs {
-		j := logJSON{File: l.Name, Lines: l.Lines, Records: l.Records, Torn: l.Torn,
-			Versions: []versionJSON{}, Networks: []networkJSON{}, Settings: []settingJSON{}, Comms: []commJSON{}, Warnings: []warningJSON{}}
-		for _, v := range l.Versions {
-			j.Versions = append(j.Versions, versionJSON{v.NCCL, v.CUDA, v.Host})
+// NewLogDoc makes the document. Lists that are empty stand there as such.
+func NewLogDoc(j *probe.Job, res check.Result) LogDoc {
+	d := LogDoc{
+		Schema: "ncclmap.log/v1", Logs: list(j.Logs), Versions: list(j.Versions), Networks: list(j.Networks), Adapters: list(j.Adapters),
+		Interfaces: list(j.Interfaces), Settings: list(j.Env), Comms: []commJSON{}, Choices: list(j.Choices), Warnings: []probe.Event{}, Result: res,
+	}
+	for i := range j.Comms {
+		c := &j.Comms[i]
+		out := commJSON{
+			ID: c.ID, NCCL: c.NCCL, Ranks: c.Ranks, Missing: list(text.MissingRanks(c)), Nodes: c.Nodes, Channels: c.Channels, Members: list(c.Members),
+			Graphs: list(c.Graphs), Rings: list(c.Rings), Trees: list(c.Trees), Transports: list(text.Transports(c)), Conns: list(c.Conns),
+			Tuning: []probe.TuningCell{}, Limits: list(text.Limits(j, c)),
 		}
-		for _, n := range l.Networks {
-			j.Networks = append(j.Networks, networkJSON{n.Name, n.State, n.Host})
+		for _, t := range c.Tuning {
+			if t.GBs > 0 {
+				out.Tuning = append(out.Tuning, t)
+			}
 		}
-		for _, e := range l.Env {
-			j.Settings = append(j.Settings, settingJSON{e.Name, e.Value, e.How, e.Host})
+		d.Comms = append(d.Comms, out)
+	}
+	for _, e := range j.Events {
+		if e.Kind != probe.EventNote {
+			d.Warnings = append(d.Warnings, e)
 		}
-		for _, c := range l.Comms {
-			j.Comms = append(j.Comms, commDoc(c))
-		}
-		for _, w := range l.Warnings {
-			j.Warnings = append(j.Warnings, warningJSON{w.First, w.Count, w.Host, w.Text})
-		}
-		d.Logs = append(d.Logs, j)
 	}
 	return d
 }
 
-func commDoc(c nccllog.Comm) commJSON {
-	j := commJSON{ID: c.ID, NCCL: c.NCCL, Ranks: c.Ranks, Seen: len(c.Members), Nodes: c.Nodes, Channels: c.Counts.Coll,
-		Graphs: []logGraphJSON{}, Transports: append([]text.Transport{}, text.Transports(c)...), Tuning: []tuningJSON{}}
-	for _, g := range c.Graphs {
-		j.Graphs = append(j.Graphs, logGraphJSON{nccllog.PatternName(g.Pattern), g.Channels, g.BWIntra, g.BWInter, g.TypeIntra, g.TypeInter, g.CrossNIC})
+// list makes an empty list of a missing one.
+func list[T any](l []T) []T {
+	if l == nil {
+		return []T{}
 	}
-	for _, t := range c.Tuning {
-		if t.GBs <= 0 {
-			continue // not offered
-		}
-		j.Tuning = append(j.Tuning, tuningJSON{t.Func, t.Algo, t.Proto, t.GBs, t.LatencyUS})
-	}
-	return j
+	return l
 }

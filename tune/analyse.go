@@ -6,8 +6,6 @@ import (
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/check"
-	"github.com/ncclmap/ncclmap/graph/model"
-	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/probe"
 )
 
@@ -16,18 +14,8 @@ type Analysis struct {
 	Inv   *probe.Inventory
 	Topo  *graph.Topology
 	Check check.Result
-	Ring  Prediction
+	Pred  Prediction
 	Plan  Plan
-}
-
-// Prediction is what NCCL's own model says of a ring all-reduce on this host.
-type Prediction struct {
-	View   *graph.NCCLView
-	Search *search.Result
-	Tuning []model.Tuning
-	// Unknown is why there is no prediction: the facts do not carry one. It is
-	// nil where there is one.
-	Unknown error
 }
 
 // Analyse runs the pure part of the pipeline: topology, rules, prediction,
@@ -39,23 +27,9 @@ func Analyse(inv *probe.Inventory) (*Analysis, error) {
 		return nil, err
 	}
 	a := &Analysis{Inv: inv, Topo: topo, Check: check.Run(topo, check.All())}
-	a.Ring = predict(topo)
+	a.Pred = predict(topo, OptionsOf(inv))
 	a.Plan = Advise(topo, a.Check)
 	return a, nil
-}
-
-func predict(topo *graph.Topology) (p Prediction) {
-	if p.Unknown = nvlinksKnown(topo); p.Unknown != nil {
-		return p
-	}
-	if p.View, p.Unknown = topo.NCCL(graph.NCCLOptions{}); p.Unknown != nil {
-		return p
-	}
-	if p.Search, p.Unknown = search.Compute(p.View, search.Options{}); p.Unknown != nil {
-		return p
-	}
-	p.Tuning, p.Unknown = model.AllReduceRing(p.Search)
-	return p
 }
 
 // nvlinksKnown refuses a prediction over PCIe where NVLinks may exist that no
@@ -85,49 +59,4 @@ func linksKnown(n *graph.Node) bool {
 	}
 	board, ok := check.BoardOfGPU(n)
 	return ok && board.NVLinks == 0
-}
-
-// ModelDoc is the document of ncclmap model.
-type ModelDoc struct {
-	Schema      string                 `json:"schema"`
-	NCCL        string                 `json:"nccl_version"` // whose model this is
-	Checked     []model.Check          `json:"checked"`
-	Unknown     string                 `json:"unknown,omitempty"` // why there is no prediction
-	Nodes       int                    `json:"nodes"`
-	Ranks       int                    `json:"ranks"`
-	Channels    probe.Opt[int]         `json:"channels"` // of the communicator
-	From        []search.Pattern       `json:"channels_from"`
-	Graphs      []search.Graph         `json:"graphs"`
-	Paths       ModelPaths             `json:"paths"`
-	Tuning      []model.Tuning         `json:"tuning"`
-	Assumptions []graph.NCCLAssumption `json:"assumptions"`
-}
-
-// ModelPaths holds the paths as NCCL's model sees them, in its dev numbers.
-type ModelPaths struct {
-	GPUs []graph.NCCLPath `json:"gpu_gpu"`
-}
-
-// Model makes the document: Ring all-reduce on one node. Its keys are those of
-// later documents with more algorithms and nodes.
-func (a *Analysis) Model() ModelDoc {
-	d := ModelDoc{
-		Schema: "ncclmap.model/v1", NCCL: model.NCCLVersion, Checked: model.Checks(), Nodes: 1, Ranks: len(a.Inv.GPUs),
-		From: []search.Pattern{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}}, Tuning: []model.Tuning{}, Assumptions: []graph.NCCLAssumption{},
-	}
-	if v := a.Ring.View; v != nil {
-		d.Paths.GPUs = append(d.Paths.GPUs, v.Paths()...)
-		d.Assumptions = append(d.Assumptions, v.Assumptions...)
-	}
-	if a.Ring.Unknown != nil {
-		d.Unknown = a.Ring.Unknown.Error()
-		return d
-	}
-	r := a.Ring.Search
-	d.Ranks, d.Nodes, d.Graphs, d.From = r.Ranks, r.Nodes, r.Graphs, r.ChannelsFrom
-	if r.Channels > 0 {
-		d.Channels = probe.Some(r.Channels)
-	}
-	d.Tuning = append(d.Tuning, a.Ring.Tuning...)
-	return d
 }

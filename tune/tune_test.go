@@ -98,12 +98,12 @@ func TestLL128IsLeftOutOnlyWhereItCorrupts(t *testing.T) {
 // 15.2 µs and 360 GB/s for Ring Simple.
 func TestCapturePrediction(t *testing.T) {
 	an := analyse(t, "example:2xh200-vm", nil)
-	d := an.Model()
-	if d.Unknown != "" || len(d.Graphs) != 1 || d.Graphs[0].Channels != 12 || d.Graphs[0].BWIntra != 30 || d.Channels != probe.Some(24) {
+	d := an.Doc()
+	if d.Unknown != "" || len(d.Graphs) != 3 || d.Graphs[0].Channels != 12 || d.Graphs[0].BWIntra != 30 || d.Channels != probe.Some(24) {
 		t.Fatalf("%+v", d)
 	}
 	for _, x := range d.Tuning {
-		if x.Proto == model.Simple && (x.BWGBs != 360 || x.LatencyUS < 15.199 || x.LatencyUS > 15.201) {
+		if x.Collective == model.AllReduce && x.Algo == model.Ring && x.Proto == model.Simple && (x.BWGBs != 360 || x.LatencyUS < 15.199 || x.LatencyUS > 15.201) {
 			t.Errorf("Ring Simple: %g GB/s, %g µs", x.BWGBs, x.LatencyUS)
 		}
 	}
@@ -114,10 +114,10 @@ func TestNoPredictionWithoutNVLinkFacts(t *testing.T) {
 	an := analyse(t, "example:h100x8", func(inv *probe.Inventory) {
 		inv.GPUs[5].NVLinks = probe.Opt[[]probe.NVLink]{}
 	})
-	if an.Ring.Unknown == nil || !strings.Contains(an.Ring.Unknown.Error(), "GPU5") {
-		t.Errorf("got %v", an.Ring.Unknown)
+	if an.Pred.Unknown == nil || !strings.Contains(an.Pred.Unknown.Error(), "GPU5") {
+		t.Errorf("got %v", an.Pred.Unknown)
 	}
-	if d := an.Model(); d.Unknown == "" || len(d.Tuning) != 0 || d.Channels.Known() {
+	if d := an.Doc(); d.Unknown == "" || len(d.Tuning) != 0 || d.Channels.Known() {
 		t.Errorf("%+v", d)
 	}
 }

@@ -1,65 +1,64 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ncclmap/ncclmap/probe/nccllog"
+	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/render"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
 func (a *app) logCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "log FILE…",
-		Short: "Read NCCL_DEBUG logs",
+	var level string
+	cmd := &cobra.Command{
+		Use:   "log SOURCE…",
+		Short: "Read and judge NCCL_DEBUG logs",
 		Long: `Read NCCL_DEBUG logs of any length (- is standard input): versions, network,
-settings, and for each communicator its ranks, graphs and transports, then
-NCCL's own warnings. This version reads and prints; it does not judge a log yet.`,
-		Args: cobra.MinimumNArgs(1),
+settings, and for each communicator its ranks, who talks to whom through what, rings
+and trees, what the lines do not prove, and NCCL's own warnings; then what is wrong.
+Sources beside the logs (recorded /sys, topology files, kernel logs) are joined host by
+host, so that the findings can rest on both.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			var logs []*nccllog.Log
-			for _, name := range args {
-				l, err := a.readLog(name)
-				if err != nil {
-					return err
-				}
-				logs = append(logs, l)
+			limit, fails, err := failOn(level)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 && a.sysfsRoot == "" {
+				return errors.New("name a log; - reads standard input")
+			}
+			c, err := a.readHosts(args)
+			if err != nil {
+				return err
+			}
+			if !anyRecord(&c.Job) {
+				return fmt.Errorf("%s: no line of an NCCL log; run the job with NCCL_DEBUG=INFO", strings.Join(args, ", "))
+			}
+			res, err := check.RunCluster(c, check.All())
+			if err != nil {
+				return err
 			}
 			if a.format == "json" {
-				return a.printJSON(render.NewLogDoc(logs))
+				err = a.printJSON(render.NewLogDoc(&c.Job, res))
+			} else {
+				err = text.Log(a.stdout, &c.Job, res, a.style())
 			}
-			for _, l := range logs {
-				if err := text.Log(a.stdout, l, a.style()); err != nil {
-					return err
-				}
-			}
-			return nil
+			return verdict(err, res, limit, fails)
 		},
 	}
+	failOnFlag(cmd, &level)
+	return cmd
 }
 
-func (a *app) readLog(name string) (*nccllog.Log, error) {
-	var in io.Reader = a.stdin
-	base := "standard input"
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
+func anyRecord(j *probe.Job) bool {
+	for _, l := range j.Logs {
+		if l.Records > 0 {
+			return true
 		}
-		defer f.Close()
-		in, base = f, filepath.Base(name)
 	}
-	l, err := nccllog.Read(base, in)
-	if err != nil {
-		return nil, err
-	}
-	if l.Records == 0 {
-		return nil, fmt.Errorf("%s: holds no NCCL log line; run the job with NCCL_DEBUG=INFO", name)
-	}
-	return l, nil
+	return false
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/check"
-	"github.com/ncclmap/ncclmap/graph/model"
 )
 
 // version is set by the linker.
@@ -142,7 +142,7 @@ func (a *app) versionCmd() *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.format == "json" {
-				return a.printJSON(map[string]string{"schema": "ncclmap.version/v1", "version": version, "nccl_model": model.NCCLVersion})
+				return a.printJSON(map[string]string{"schema": "ncclmap.version/v1", "version": version, "nccl_model": graph.NewestNCCL.String()})
 			}
 			_, err := fmt.Fprintln(a.stdout, "ncclmap", version)
 			return err

@@ -1,29 +1,167 @@
 package main
 
 import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/model"
+	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/render/text"
+	"github.com/ncclmap/ncclmap/tune"
 )
 
+// modelFlags are the flags that say what to predict for.
+type modelFlags struct {
+	nodes    int
+	gpus     []int
+	noP2P    bool
+	version  string
+	without  []string
+	setLinks []string
+	bound    bool
+	explain  bool
+
+	env         string
+	launch      string
+	collectives []string
+	sizes       string
+}
+
+func (f *modelFlags) add(c *cobra.Command) {
+	c.Flags().IntVar(&f.nodes, "nodes", 1, "hosts with this topology")
+	c.Flags().IntSliceVar(&f.gpus, "gpus", nil, "NCCL dev numbers of the GPUs that a job sees (default all)")
+	c.Flags().BoolVar(&f.noP2P, "no-p2p", false, "the driver refuses peer access between GPUs")
+	c.Flags().StringVar(&f.version, "nccl", "", "NCCL `VERSION` whose model to use (default from the sources, else "+graph.NewestNCCL.String()+")")
+	c.Flags().StringVar(&f.env, "env", "", "settings in effect: a `FILE` of NAME=value lines, a shell script, nccl.conf, a launch line or YAML")
+	c.Flags().StringVar(&f.launch, "launch", tune.LaunchPerGPU, "how ranks are started: per-gpu, one process each, or single, one process for all")
+	c.Flags().StringSliceVar(&f.collectives, "collective", model.Modelled(), "`LIST` of collectives, also SendRecv and AllToAll")
+	c.Flags().StringVar(&f.sizes, "sizes", tune.DefaultSizes, "sizes as `FIRST:LAST:FACTOR`, bytes; K, M and G are powers of 1024")
+	c.Flags().BoolVar(&f.bound, "bound", false, "also tell what the links themselves allow")
+	c.Flags().BoolVar(&f.explain, "explain", false, "also the terms of NCCL's figures, and the links that limit them")
+	c.Flags().StringArrayVar(&f.without, "without", nil, "what if this `SUBJECT` were gone: a key or label (GPU3, hca:mlx5_0), or a link A--B; may repeat")
+	c.Flags().StringArrayVar(&f.setLinks, "set-link", nil, "what if the links between A and B had this rate in all: `A--B=RATE`, in GB/s; may repeat")
+}
+
+// options reads the flags over what the sources say of NCCL's version and settings.
+func (f *modelFlags) options(o tune.ModelOptions) (tune.ModelOptions, error) {
+	if f.nodes < 1 || f.nodes > maxNodes {
+		return o, fmt.Errorf("--nodes %d: must be 1 to %d", f.nodes, maxNodes)
+	}
+	o.Search.Hosts = f.nodes
+	o.NCCL.GPUs, o.NCCL.NoP2P = f.gpus, f.noP2P
+	o.Bound, o.Explain, o.Launch = f.bound, f.explain, f.launch
+	var err error
+	if f.version != "" {
+		if o.NCCL.Version, err = graph.ParseNCCLVersion(f.version); err != nil {
+			return o, fmt.Errorf("--nccl: %w", err)
+		}
+	}
+	if f.launch != tune.LaunchPerGPU && f.launch != tune.LaunchSingle {
+		return o, fmt.Errorf("--launch %q: want %s or %s", f.launch, tune.LaunchPerGPU, tune.LaunchSingle)
+	}
+	if o.Sizes, err = tune.ParseSizes(f.sizes); err != nil {
+		return o, fmt.Errorf("--sizes: %w", err)
+	}
+	for _, name := range f.collectives {
+		i := slices.IndexFunc(model.Collectives(), func(c string) bool { return strings.EqualFold(c, name) })
+		if i < 0 {
+			return o, fmt.Errorf("--collective %q: want some of %s", name, strings.Join(model.Collectives(), ", "))
+		}
+		o.Collectives = append(o.Collectives, model.Collectives()[i])
+	}
+	o.WhatIf.Without = f.without
+	for _, s := range f.setLinks {
+		i := strings.LastIndexByte(s, '=')
+		if i < 0 {
+			return o, fmt.Errorf("--set-link %s: not A--B=RATE", s)
+		}
+		gbs, err := strconv.ParseFloat(s[i+1:], 64)
+		if err != nil || !(gbs >= 0 && gbs < 1e6) {
+			return o, fmt.Errorf("--set-link %s: %q is not a rate in GB/s", s, s[i+1:])
+		}
+		o.WhatIf.Rates = append(o.WhatIf.Rates, graph.LinkRate{Link: s[:i], Rate: probe.Rate(math.Round(gbs * 1e9))})
+	}
+	return o, nil
+}
+
+// settings are those in effect: of --env, else of this machine's environment or of
+// the job that the sources show.
+func (f *modelFlags) settings(inv *probe.Inventory, live bool) (tune.ModelOptions, error) {
+	o := tune.OptionsOf(inv)
+	if f.env == "" {
+		if live {
+			for _, s := range os.Environ() {
+				if name, value, _ := strings.Cut(s, "="); strings.HasPrefix(name, "NCCL_") {
+					o.Set(name, value)
+				}
+			}
+		}
+		return o, nil
+	}
+	r, err := os.Open(f.env)
+	if err != nil {
+		return o, fmt.Errorf("--env: %w", err)
+	}
+	defer r.Close()
+	file, err := ncclenv.Parse(filepath.Base(f.env), r)
+	if err != nil {
+		return o, fmt.Errorf("--env: %w", err)
+	}
+	o = tune.ModelOptions{NCCL: graph.NCCLOptions{Version: o.NCCL.Version}}
+	o.SetFile(file)
+	return o, nil
+}
+
+// maxNodes bounds --nodes: more hosts than any NCCL job has had.
+const maxNodes = 1 << 17
+
 func (a *app) modelCmd() *cobra.Command {
-	return &cobra.Command{
+	f := &modelFlags{}
+	c := &cobra.Command{
 		Use:   "model [SOURCE…]",
-		Short: "Predict ring all-reduce on one node as NCCL's own model does, with its terms",
-		Long: `Predict what NCCL's own cost model says of a ring all-reduce on one node: the
-rings its search finds, the channels of the communicator, bandwidth and latency
-per protocol, each with its terms. This version models Ring on one node; Tree,
-NVLS and several nodes are not modelled yet, and nothing here was fitted to
-measurements.`,
+		Short: "Predict the rings and trees that NCCL builds, and what it believes of each collective and size",
+		Long: `Predict what NCCL builds on this topology, on one host or on several like it: the
+graphs that its search finds, the channels of the communicator and its rings; and
+by NCCL's own cost model, for each collective and size, the algorithm, protocol,
+channels and threads that it chooses and the time that it believes in. Nothing
+here was fitted to measurements: what a run takes may differ much.
+
+Settings count as a job has them that a log among the sources shows, as the
+environment has them where this machine is looked at, or as --env FILE gives them.
+With --without and --set-link it predicts for what might be instead of what is.`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := f.options(tune.ModelOptions{}); err != nil {
+				return err
+			}
 			an, err := a.analyse(args)
 			if err != nil {
 				return err
 			}
+			o, err := f.settings(an.Inv, len(args) == 0 && a.sysfsRoot == "")
+			if err != nil {
+				return err
+			}
+			if o, err = f.options(o); err != nil {
+				return err
+			}
+			if an.Pred, err = tune.Predict(an.Inv, o); err != nil {
+				return err
+			}
 			if a.format == "json" {
-				return a.printJSON(an.Model())
+				return a.printJSON(an.Doc())
 			}
 			return text.Model(a.stdout, an)
 		},
 	}
+	f.add(c)
+	return c
 }

@@ -78,7 +78,7 @@ func reportFiles(dir string, r *render.Report) []output {
 	return []output{
 		{in("inventory.json"), r.Inv.Encode},
 		{in("findings.json"), func(w io.Writer) error { return writeJSON(w, checkDoc{"ncclmap.check/v1", r.Check}) }},
-		{in("model.json"), func(w io.Writer) error { return writeJSON(w, r.Model()) }},
+		{in("model.json"), func(w io.Writer) error { return writeJSON(w, r.Doc()) }},
 		{in("topology.dot"), r.WriteDOT},
 		{in("topology.svg"), r.WriteSVG},
 		{in("nccl.env"), func(w io.Writer) error { return writeEnv(w, r.Plan, ncclenv.Shell) }},

@@ -18,7 +18,9 @@ type Across struct {
 	Job   *probe.Job
 	Hosts []*graph.Topology // by name
 
-	shared *shared
+	several bool       // sources or jobs name more than one host
+	judged  []*message // what each of Job.Events is; nil = nothing that a rule reads
+	shared  *shared
 }
 
 // reporter takes in what a rule has to say.
@@ -44,7 +46,7 @@ func (a *Across) Host(name string) *graph.Topology {
 // Key is the subject for an object of a host: its node key, below the host's
 // name where there are several hosts.
 func (a *Across) Key(host, key string) string {
-	if host == "" || len(a.names()) < 2 {
+	if host == "" || !a.several {
 		return key
 	}
 	return host + "/" + key
@@ -128,10 +130,20 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 
 // runAcross runs the rules about jobs and about hosts together.
 func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Result) {
-	s := share(job, hosts)
+	world := Across{Job: job, Hosts: hosts, shared: share(job, hosts), judged: make([]*message, len(job.Events))}
+	world.several = len(world.names()) > 1
+	for i, e := range job.Events {
+		world.judged[i] = messageOf(e)
+	}
+	run := func(r *Rule) {
+		a := world
+		a.reporter = reporter{r, out}
+		r.Across(&a)
+	}
+	run(&Rule{ID: InventoryGaps, Across: unjudgedEvents})
 	for i := range rules {
-		if r := &rules[i]; r.Across != nil {
-			r.Across(&Across{reporter: reporter{r, out}, Job: job, Hosts: hosts, shared: s})
+		if rules[i].Across != nil {
+			run(&rules[i])
 		}
 	}
 }

@@ -360,6 +360,9 @@ func TestNCCLBefore(t *testing.T) {
 			t.Errorf("%q: %v", v, got)
 		}
 	}
+	if !ncclBefore("2.25.0", 2, 25, 1) || ncclBefore("2.25.1", 2, 25, 1) || ncclBefore("2.26", 2, 25, 1) {
+		t.Error("the patch level is not compared")
+	}
 }
 
 func BenchmarkRun(b *testing.B) {

@@ -59,7 +59,7 @@ type channelPlan struct {
 
 func (m meeting) channels(limit int) {
 	data := m.facts.dataHCAs()
-	if limit < len(data) && !m.oneNode() {
+	if limit < len(data) && m.jobSpread() != oneHost {
 		m.report(Finding{Severity: Warning, Certainty: Likely, Subjects: keys(data), Expected: fmt.Sprintf("a channel for each of the %d data HCAs", len(data)),
 			Observed: fmt.Sprintf("%s: between hosts at most %d of the %d data HCAs carry data at a time", m.setting, limit, len(data)), Fix: cappedFix})
 		return

@@ -13,14 +13,16 @@ import (
 var envDisablesTransport = Rule{
 	ID:    "env-disables-transport",
 	Title: "a setting turns off a path that works",
-	Doc: `Holds switches against what the hosts have. Fires for NCCL_P2P_DISABLE=1 with GPU pairs
-on NVLink or one PCIe switch, NCCL_SHM_DISABLE=1, NCCL_IB_DISABLE=1 with ACTIVE HCAs,
+	Doc: `Holds switches against what the hosts have, by their inventories or by what a log
+prints. Fires for NCCL_P2P_DISABLE=1 with GPU pairs on NVLink or one PCIe switch,
+NCCL_SHM_DISABLE=1 where GPUs talk across the CPU, NCCL_IB_DISABLE=1 with ACTIVE HCAs,
 NCCL_NVLS_ENABLE=0 with more than two GPUs on NVSwitch 3 or later, NCCL_CUMEM_ENABLE=0
-with NVLink, NCCL_NET_GDR_LEVEL=LOC,
-NCCL_NET_GDR_READ=0 and NCCL_DMABUF_ENABLE=0 where GPUDirect RDMA is possible, NCCL_PROTO
-without LL128 (^LL128, Simple), NCCL_MNNVL_ENABLE=0 in an NVLink domain of several hosts,
-and NCCL_PXN_DISABLE=1 where GPUs with NVLink share several HCAs. Warning; info where
-another finding shows the fault that it works round.
+with NVLink, NCCL_NET_GDR_LEVEL=LOC, NCCL_NET_GDR_READ=0 and NCCL_DMABUF_ENABLE=0 where
+GPUDirect RDMA is possible, NCCL_PROTO without LL128 (^LL128, Simple) with NVLink,
+NCCL_MNNVL_ENABLE=0 in an NVLink domain of several hosts, and NCCL_PXN_DISABLE=1 where
+GPUs with NVLink share several HCAs. Warning; info where another finding shows the fault
+that it works round. NCCL_SHM_DISABLE and NCCL_PROTO in a file also without a host
+(likely).
 Silent: ^LL128 with an NVLink down and NCCL up to 2.11, NCCL_NVLS_ENABLE=0 where a log
 shows NVLS failing; GeForce boards without P2P; =0 on a disable switch.`,
 	Across: runEnvDisablesTransport,
@@ -31,81 +33,132 @@ type offSwitch struct {
 	name string
 	off  func(setting) bool
 	// found says which working path of a host it takes away; known is false where
-	// the sources do not tell. nil: it does so on every host.
-	found func(meeting) (path string, ev []Evidence, known bool)
-	cost  string
+	// the host's inventory does not tell. logged is the same from what jobs print.
+	found  func(meeting) (path string, ev []Evidence, known bool)
+	logged func(a *Across, host string) (proof []Evidence, known bool)
+	cost   string
+	// common paths are those that nearly every host has.
+	common bool
 	// faults are the rules whose findings the setting works round; silent, those
 	// that make it right as long as they fire.
 	faults, silent []string
-	unknown        string // what is not known when found does not tell
 }
 
 func zero(s setting) bool { return s.is(0) }
 func one(s setting) bool  { return s.is(1) }
 
 var offSwitches = []offSwitch{
-	{name: "NCCL_P2P_DISABLE", off: one, found: meeting.nearPair, cost: "GPUs talk through host memory instead, and NVLink SHARP is off too",
-		faults: []string{"acs-redirects-p2p", "iommu-translates", "nvlink-p2p-disabled"}, unknown: "the paths between GPUs are not known"},
-	{name: "NCCL_SHM_DISABLE", off: one, cost: "processes of one host that have no P2P talk through the network",
-		faults: []string{"shm-too-small"}},
+	{name: "NCCL_P2P_DISABLE", off: one, found: meeting.nearPair, logged: p2pPath, cost: "GPUs talk through host memory instead, and NVLink SHARP is off too",
+		faults: []string{"acs-redirects-p2p", "iommu-translates", "nvlink-p2p-disabled"}},
+	{name: "NCCL_SHM_DISABLE", off: one, found: meeting.sharedMemory, logged: shmPath, cost: "processes of one host that have no P2P talk through the network",
+		common: true, faults: []string{"shm-too-small"}},
 	{name: "NCCL_IB_DISABLE", off: one, found: meeting.activeHCA, cost: "traffic between hosts goes over TCP",
-		faults: []string{"verbs-missing", "log-qp-failed", "memlock-low"}, unknown: "the state of the HCA ports is not known"},
-	{name: "NCCL_NVLS_ENABLE", off: zero, found: meeting.multicast, cost: "the switches no longer reduce (NVLink SHARP)",
-		faults: []string{"fabric-not-ready", "nvlink-down"}, silent: []string{"log-nvls-failed"}, unknown: "whether the NVSwitches can reduce is not known"},
-	{name: "NCCL_CUMEM_ENABLE", off: zero, found: meeting.nvlinkPair, cost: "no NVLink between hosts, no NVLink SHARP on user buffers, no symmetric memory",
-		unknown: "the paths between GPUs are not known"},
-	{name: "NCCL_NET_GDR_LEVEL", off: func(s setting) bool { return s.effect.Value == "LOC" }, found: meeting.gdrPossible, cost: "data to and from NICs goes through host memory",
-		faults: []string{"gdr-unavailable", "gdr-one-sided", "acs-redirects-p2p"}, unknown: gdrUnknown},
-	{name: "NCCL_NET_GDR_READ", off: zero, found: meeting.gdrPossible, cost: "what is sent goes through host memory",
-		faults: []string{"acs-redirects-p2p", "pcie-path-bottleneck"}, unknown: gdrUnknown},
+		faults: []string{"verbs-missing", "log-qp-failed", "memlock-low"}},
+	{name: "NCCL_NVLS_ENABLE", off: zero, found: meeting.multicast, logged: nvlsPath, cost: "the switches no longer reduce (NVLink SHARP)",
+		faults: []string{"fabric-not-ready", "nvlink-down"}, silent: []string{"log-nvls-failed"}},
+	// By default only since 2.19.
+	{name: "NCCL_CUMEM_ENABLE", off: func(s setting) bool { return s.is(0) && !ncclBefore(s.nccl, 2, 19) }, found: meeting.nvlinkPair, logged: nvlinkPath,
+		cost: "no NVLink between hosts, no NVLink SHARP on user buffers, no symmetric memory"},
+	{name: "NCCL_NET_GDR_LEVEL", off: func(s setting) bool { return s.effect.Value == "LOC" }, found: meeting.gdrPossible, logged: gdrPath, cost: "data to and from NICs goes through host memory",
+		faults: []string{"gdr-unavailable", "gdr-one-sided", "acs-redirects-p2p"}},
+	{name: "NCCL_NET_GDR_READ", off: zero, found: meeting.gdrPossible, logged: gdrPath, cost: "what is sent goes through host memory",
+		faults: []string{"acs-redirects-p2p", "pcie-path-bottleneck"}},
 	{name: "NCCL_DMABUF_ENABLE", off: zero, found: meeting.gdrByDMABUF, cost: "GPUDirect RDMA is left to nvidia-peermem, and is off without it",
-		silent: []string{"log-dmabuf-failed"}, unknown: gdrUnknown},
-	{name: "NCCL_PROTO", off: setting.withoutLL128, cost: "medium sizes lose up to half their bandwidth without LL128",
-		faults: []string{"nvlink-down", "measured-wrong-data"}},
-	{name: "NCCL_MNNVL_ENABLE", off: zero, found: meeting.nvlinkDomain, cost: "hosts of one NVLink domain talk over the network",
-		faults: []string{"imex-missing", "fabric-not-ready"}, unknown: "whether NVLink joins several hosts is not known"},
-	{name: "NCCL_PXN_DISABLE", off: one, found: meeting.railed, cost: "GPUs no longer send through the GPU next to the NIC, which costs all-to-all on rails",
-		faults: []string{"log-qp-failed"}, unknown: "NVLinks or HCAs are not known"},
+		silent: []string{"log-dmabuf-failed"}},
+	{name: "NCCL_PROTO", off: setting.withoutLL128, found: meeting.ll128, logged: nvlinkPath, cost: "medium sizes lose up to half their bandwidth without LL128",
+		common: true, faults: []string{"nvlink-down", "measured-wrong-data"}},
+	{name: "NCCL_MNNVL_ENABLE", off: zero, found: meeting.nvlinkDomain, logged: domainPath, cost: "hosts of one NVLink domain talk over the network",
+		faults: []string{"imex-missing", "fabric-not-ready"}},
+	{name: "NCCL_PXN_DISABLE", off: one, found: meeting.railed, logged: pxnPath, cost: "GPUs no longer send through the GPU next to the NIC, which costs all-to-all on rails",
+		faults: []string{"log-qp-failed"}},
 }
-
-const gdrUnknown = "whether GPUDirect RDMA is possible is not known"
 
 func runEnvDisablesTransport(a *Across) {
 	for _, o := range offSwitches {
 		for _, s := range a.settings(o.name) {
-			switch {
-			case !o.off(s) || a.fired(o.silent) != "" || a.protectsData(s):
-			case o.found == nil:
-				f := o.finding(a, s, "")
-				a.reportSetting(s, f)
-			default:
-				a.meetOn(s.on, s, func(m meeting) {
-					path, ev, known := o.found(m)
-					switch {
-					case path != "":
-						f := o.finding(a, s, path)
-						f.Evidence = ev
-						m.report(f)
-					case !known:
-						m.gap(o.unknown, readLive)
-					}
-				})
+			if o.off(s) && a.fired(o.silent) == "" && !a.protectsData(s) {
+				o.judge(a, s)
 			}
 		}
 	}
 }
 
-func (o offSwitch) finding(a *Across, s setting, path string) Finding {
-	f := Finding{Severity: Warning, Certainty: Sure, Expected: "unset: NCCL uses what works", Observed: fmt.Sprintf("%s: %s", s, o.cost),
-		Fix: "whoever wrote it (it may be a framework): delete it, after testing at the latest"}
-	if path != "" {
-		f.Observed += "; here it turns off " + path
-	}
+// judge looks for the path on every host where the setting holds, and reports all
+// of them together.
+func (o offSwitch) judge(a *Across, s setting) {
+	f := Finding{Severity: Warning, Certainty: Sure, Expected: "unset: NCCL uses what works",
+		Fix: "user: find what sets " + s.name + " (job script, framework, image, /etc/nccl.conf), delete it and test"}
 	if rule := a.fired(o.faults); rule != "" {
 		f.Severity = Info
-		f.Fix = fmt.Sprintf("whoever wrote it: delete it once the fault that it works round is repaired (see %s)", rule)
+		f.Fix = fmt.Sprintf("user: delete %s once the fault that it works round is repaired (see %s)", s.name, rule)
 	}
-	return f
+	var on, blind []string
+	for _, h := range s.places() {
+		path, ev, known := o.at(a, s, h)
+		switch {
+		case h == spot{} && o.common && !s.confirmed:
+			f.Observed, f.Certainty = fmt.Sprintf("%s: %s", s, o.cost), Likely
+			on = []string{""}
+		case path != "":
+			if len(on) == 0 {
+				f.Observed = fmt.Sprintf("%s: %s; it turns off %s", s, o.cost, path)
+			}
+			on, f.Evidence = append(on, h.name), append(f.Evidence, ev...)
+		case !known:
+			blind = append(blind, h.name)
+		}
+	}
+	if len(blind) > 0 && len(on) == 0 {
+		a.Gap(s.String()+" is set, and whether it turns a path off is not known", askGraph, a.keysFor(s.name, s.hosts)...)
+	}
+	if len(on) == 0 {
+		return
+	}
+	if len(on) > 1 {
+		f.Observed += fmt.Sprintf(" on %s", someNames(on))
+	}
+	f.Evidence = append(s.evidence(), few(f.Evidence)...)
+	f.Subjects, f.Certainty = a.keysFor(s.name, on), s.certainty(f.Certainty)
+	a.Report(f)
+}
+
+// spot is a host where a setting holds; topo is nil where nothing tells of its
+// hardware.
+type spot struct {
+	name string
+	topo *graph.Topology
+}
+
+// places lists the hosts where a setting holds; one without a name where none is
+// known.
+func (s setting) places() []spot {
+	var out []spot
+	for _, t := range s.on {
+		out = append(out, spot{t.Inv.Host.Name, t})
+	}
+	for _, h := range s.hosts {
+		if h != "" && !slices.ContainsFunc(out, func(o spot) bool { return probe.SameHostName(o.name, h) }) {
+			out = append(out, spot{name: h})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, spot{})
+	}
+	return out
+}
+
+// at looks for the path on one host: in its inventory, else in what jobs print.
+func (o offSwitch) at(a *Across, s setting, h spot) (path string, ev []Evidence, known bool) {
+	if h.topo != nil && !OnlyInJobs(h.topo.Inv) {
+		path, ev, known = o.found(meeting{Across: a, setting: s, topo: h.topo, facts: a.factsOf(h.topo)})
+	}
+	if path != "" || known || o.logged == nil || len(a.Job.Logs)+len(a.Job.Comms) == 0 {
+		return path, ev, known
+	}
+	if ev, known = o.logged(a, h.name); len(ev) > 0 {
+		path = "what the log shows: " + ev[0].Fact
+	}
+	return path, ev, known
 }
 
 // fired returns the first of the rules that has a finding.
@@ -154,7 +207,7 @@ func (m meeting) nvlinkPair() (path string, ev []Evidence, known bool) {
 	return m.pair(func(_, _ *graph.Node, c graph.PathClass) bool { return c <= graph.NVB })
 }
 
-// pair finds two GPUs by their path, else NVLink in NCCL's own print-out.
+// pair finds two GPUs by their path.
 func (m meeting) pair(fits func(g, h *graph.Node, c graph.PathClass) bool) (path string, ev []Evidence, known bool) {
 	known = true
 	for i, g := range m.facts.gpus {
@@ -168,26 +221,20 @@ func (m meeting) pair(fits func(g, h *graph.Node, c graph.PathClass) bool) (path
 			}
 		}
 	}
-	if n, o := m.printed(); n.GBs > 0 {
-		return fmt.Sprintf("NVLink (NVL[%.1f] to %s)", n.GBs, n.Name), []Evidence{o}, true
-	}
 	return "", nil, known
 }
 
-// printed is the fastest NVLink in NCCL's print-out of the host's tree; none has
-// 0 GB/s.
-func (m meeting) printed() (n probe.SystemNode, ev Evidence) {
-	for _, t := range m.Job.Systems {
-		if t.Host != "" && !probe.SameHostName(t.Host, m.topo.Inv.Host.Name) {
-			continue
-		}
-		for _, x := range t.Nodes {
-			if x.Link == "NVL" && x.GBs > n.GBs {
-				n, ev = x, evidence(t.Origins, "", "", "NCCL prints NVL[%.1f] - %s", x.GBs, x.Name)
-			}
-		}
+// ll128 finds NVLink between GPUs; over PCIe alone NCCL leaves LL128 off.
+func (m meeting) ll128() (path string, ev []Evidence, known bool) { return m.nvlinkPair() }
+
+// sharedMemory is there on every host, and missed where P2P does not join all
+// GPUs.
+func (m meeting) sharedMemory() (path string, ev []Evidence, known bool) {
+	if path, ev, _ = m.pair(func(_, _ *graph.Node, c graph.PathClass) bool { return c == graph.PHB || c == graph.SYS }); path != "" {
+		return "shared memory, for want of " + path, ev, true
 	}
-	return n, ev
+	_, _, known = m.pair(func(_, _ *graph.Node, _ graph.PathClass) bool { return false })
+	return "", nil, known
 }
 
 // pairEvidence says from where the way between two GPUs is known.
@@ -222,19 +269,12 @@ func (m meeting) activeHCA() (path string, ev []Evidence, known bool) {
 	return "the HCAs " + someNames(active), ev[:min(len(ev), 4)], true
 }
 
-// switchedHopper is less than NCCL's model gives a Hopper GPU at its NVSwitch
-// (18 × 20.6 GB/s) and more than it gives an A100 (12 × 20).
-const switchedHopper = 300
-
 // multicast finds GPUs whose NVSwitches reduce: NVSwitch 3 came with Hopper. NCCL
 // uses it for more than two GPUs (transport/nvls.cc).
 func (m meeting) multicast() (path string, ev []Evidence, known bool) {
 	const reduction = "NVLink SHARP of the NVSwitches"
 	if len(m.facts.gpus) <= 2 {
 		return "", nil, len(m.facts.gpus) > 0
-	}
-	if n, o := m.printed(); n.GBs > switchedHopper && strings.HasPrefix(n.Name, "NVS/") {
-		return reduction, []Evidence{o}, true
 	}
 	for _, n := range m.facts.gpus {
 		cc, ok := n.GPU.CC.Get()
@@ -314,7 +354,7 @@ func (m meeting) nvlinkDomain() (path string, ev []Evidence, known bool) {
 // railed finds GPUs that could send through each other's HCAs.
 func (m meeting) railed() (path string, ev []Evidence, known bool) {
 	data := m.facts.dataHCAs()
-	if len(m.facts.gpus) < 2 || len(m.facts.hcas) < 2 {
+	if len(m.facts.gpus) < 2 || len(m.facts.hcas) < 2 || m.jobSpread() == oneHost {
 		return "", nil, true
 	}
 	g, h := m.facts.gpus[0], m.facts.gpus[1]

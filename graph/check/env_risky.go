@@ -108,7 +108,7 @@ func (a *Across) riskyLL128(s setting) {
 // leave LL128 off (graph/tuning.cc).
 func (a *Across) unsafeForLL128(s setting) (path string, found bool) {
 	for _, n := range a.Job.Networks {
-		if n.State == probe.NetUsed && !strings.HasPrefix(n.Name, "IB") && a.severalNodes() { // IBext is verbs too
+		if n.State == probe.NetUsed && !strings.HasPrefix(n.Name, "IB") && a.jobSpread() == manyHosts { // IBext is verbs too
 			return "the network is " + n.Name, true
 		}
 	}
@@ -125,19 +125,9 @@ func (a *Across) unsafeForLL128(s setting) (path string, found bool) {
 	return "", false
 }
 
-// severalNodes reports a job that is known to span nodes.
-func (a *Across) severalNodes() bool {
-	return slices.ContainsFunc(a.Job.Comms, func(c probe.Comm) bool { return c.Nodes.Or(1) > 1 })
-}
-
-// oneNode reports jobs that are known to stay on one node each.
-func (a *Across) oneNode() bool {
-	return len(a.Job.Comms) > 0 && !slices.ContainsFunc(a.Job.Comms, func(c probe.Comm) bool { return c.Nodes != probe.Some(1) })
-}
-
 func (a *Across) oneNVSwitchHost(s setting) bool {
 	hosts := s.known()
-	return a.oneNode() && len(hosts) > 0 && !slices.ContainsFunc(hosts, func(t *graph.Topology) bool { return !toSwitch(a.factsOf(t).gpus) })
+	return a.jobSpread() == oneHost && len(hosts) > 0 && !slices.ContainsFunc(hosts, func(t *graph.Topology) bool { return !toSwitch(a.factsOf(t).gpus) })
 }
 
 // toSwitch reports that all GPUs are known to have NVLinks to a switch.

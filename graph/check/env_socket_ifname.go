@@ -80,7 +80,7 @@ func (m meeting) ifname(list ncclenv.DeviceList) {
 		f.Severity, what = Critical, fmt.Sprintf("no interface of the host fits (it has %s)", strings.Join(names, ", "))
 	case len(left) == 1 && left[0] == "lo":
 		f.Severity, what = Critical, "only lo is left, which no other host reaches"
-		if m.oneNode() {
+		if m.jobSpread() == oneHost {
 			f.Severity = Info
 		}
 	case len(real) == 0 && names != nil:

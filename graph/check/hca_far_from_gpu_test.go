@@ -1,6 +1,10 @@
 package check
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ncclmap/ncclmap/probe"
+)
 
 func TestHCAFarFromGPU(t *testing.T) {
 	// A PCIe host with a GPU per socket and one HCA on socket 0.
@@ -26,7 +30,9 @@ func TestHCAFarFromGPU(t *testing.T) {
 		{name: "four GPUs, one cause", host: h100x8().with(half).with(noNVLink), want: []string{"warning sure " + socket1},
 			says: []string{"as other GPUs of this host have"}},
 		{name: "reached over NVLink", host: h100x8().with(half), want: []string{"info sure " + socket1}, says: []string{"(PXN)"}},
-		{name: "NCCL older than PXN", host: h100x8().with(half).with(func(h *host) { h.inv.Runtime.NCCL = "2.11.4" }), want: []string{"warning sure " + socket1}},
+		{name: "NCCL older than PXN", host: h100x8().with(half).with(func(h *host) {
+			h.inv.Runtime = probe.Runtime{NCCL: "2.11.4", Origins: []probe.Origin{{Source: probe.SourceNCCLTests, Where: "run.txt:1"}}}
+		}), want: []string{"warning sure " + socket1}},
 		{name: "host bridge where another GPU has a switch", host: h100x8().with(noNVLink).with(func(h *host) { h.inv.HCAs = append(h.inv.HCAs[:3:3], h.inv.HCAs[4:]...) }),
 			want: []string{"info sure " + gpuKey(3) + " hca:mlx5_0 hca:mlx5_1 hca:mlx5_2"}, says: []string{"NODE away"}},
 		{name: "host bridge, but a switch over NVLink", host: h100x8().with(func(h *host) { h.inv.HCAs = append(h.inv.HCAs[:3:3], h.inv.HCAs[4:]...) })},

@@ -19,26 +19,6 @@ func runInventory(p *Pass) {
 	p.unreadDevices()
 	p.functionsWithoutGPU()
 	p.functionsWithoutHCA()
-	p.unjudgedEvents()
-}
-
-// unjudgedEvents says that logs hold events (Xids, warnings) which no rule reads
-// yet: silence about them is no verdict.
-func (p *Pass) unjudgedEvents() {
-	var subjects []string
-	for _, e := range p.Inv.Events {
-		if e.Kind == probe.EventNote {
-			continue
-		}
-		s := e.Subject
-		if s == "" {
-			s = p.Host()
-		}
-		if !slices.Contains(subjects, s) {
-			subjects = append(subjects, s)
-		}
-	}
-	p.Gap("events in logs are read but not judged by any rule of this version", "look at them with ncclmap probe --format json", subjects...)
 }
 
 // unreadDevices passes on what the sources could not read of PCI functions, and

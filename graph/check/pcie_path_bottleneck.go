@@ -18,12 +18,15 @@ figure against wire figure. 200 Gb/s needs Gen4 x16, 400 Gb/s Gen5 x16.
 
 warning; critical below half.
 
+In an NCCL log alone, NCCL's figures are compared with each other: PCI[b] above NET[n].
+
 Several GPUs that are near one HCA share its traffic: their links count together.
 
 Silent in a guest, for ports that are not ACTIVE, and where the link's figure is
 unknown. HCAs that an NCCL topology file lists count as ACTIVE. A link that
 trained low is reported as that (pcie-width-degraded, pcie-speed-degraded).`,
-	Run: runPCIePathBottleneck,
+	Run:    runPCIePathBottleneck,
+	Across: acrossPCIePathBottleneck,
 }
 
 // enough is the share of a port's rate that its links must carry: a step of

@@ -53,7 +53,7 @@ func (s setting) evidence() []Evidence {
 	out := []Evidence{}
 	for i, o := range s.seen {
 		fact := s.String()
-		if o.Source == probe.SourceNCCLLog {
+		if o.Source == probe.SourceNCCLLog && !s.refused {
 			fact = "NCCL read " + fact
 		}
 		if i == show && len(s.seen) > show+1 {
@@ -402,12 +402,12 @@ func (s setting) known() []*graph.Topology {
 	return slices.DeleteFunc(slices.Clone(s.on), func(t *graph.Topology) bool { return OnlyInJobs(t.Inv) })
 }
 
-// meet calls f for each host of known hardware on which a setting holds; where
-// there is none, that is a gap.
-func (a *Across) meet(s setting, f func(meeting)) { a.meetOn(s.known(), s, f) }
-
-func (a *Across) meetOn(hosts []*graph.Topology, s setting, f func(meeting)) {
-	if len(hosts) == 0 {
+// meet calls f for each host of known hardware on which a setting holds. Where
+// there is none, that is a gap; of a host that a log names, the gap about its
+// inventory says it.
+func (a *Across) meet(s setting, f func(meeting)) {
+	hosts := s.known()
+	if len(hosts) == 0 && len(s.on) == 0 {
 		a.Gap(noHardware, nameHost, a.keysFor(s.name, s.hosts)...)
 	}
 	for _, t := range hosts {

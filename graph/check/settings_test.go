@@ -33,7 +33,7 @@ func testEnv(t *testing.T, id string, cases []envCase) {
 			h = &host{}
 		}
 		if c.nccl != "" {
-			h.inv.Runtime.NCCL = c.nccl
+			h.inv.Runtime.NCCL, h.inv.Runtime.Origins = c.nccl, []probe.Origin{{Source: probe.SourceNCCLLog, Where: "nccl.log:1"}}
 		}
 		h.inv.Env = settingsOf(t, c.text, c.log)
 		if c.job != nil {

@@ -1,297 +1,311 @@
 package model
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/search"
-	"github.com/ncclmap/ncclmap/probe/ncclxml"
+	"github.com/ncclmap/ncclmap/probe"
 )
 
-const (
-	// What NCCL 2.30.7's own code decided for topologies without GPUs.
-	oracleDir = "../../../shared/oracle"
-	// A run of NCCL 2.28.3 on two H200.
-	captureDir = "../../../shared/captures/2xh200-vm"
-)
-
-func compute(t testing.TB, file string, o graph.NCCLOptions) (*search.Result, error) {
+func set(t testing.TB, pairs ...string) (s Settings) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer f.Close()
-	doc, err := ncclxml.Decode(filepath.Base(file), f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv, err := doc.Inventory()
-	if err != nil {
-		t.Fatal(err)
-	}
-	top, err := graph.Build(inv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := top.NCCL(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return search.Compute(v, search.Options{})
-}
-
-type oracleCase struct {
-	File   string            `json:"file"`
-	Args   []string          `json:"args"`
-	Env    map[string]string `json:"env_given"`
-	Tuning map[string]map[string]map[string][2]float64
-	Select map[string][]struct {
-		NBytes int64
-		Algo   string
-		Proto  string
-		Time   float64
-	}
-}
-
-func TestAllReduceRingAgainstOracle(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join(oracleDir, "*.n1.json"))
-	if len(files) == 0 {
-		t.Skipf("no oracle in %s", oracleDir)
-	}
-	cells, times := 0, 0
-	var agree []string
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".n1.json")
-		t.Run(name, func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var c oracleCase
-			if err := json.Unmarshal(raw, &c); err != nil {
-				t.Fatal(err)
-			}
-			o := graph.NCCLOptions{}
-			if i := slices.Index(c.Args, "--devs"); i >= 0 {
-				if err := json.Unmarshal([]byte("["+c.Args[i+1]+"]"), &o.GPUs); err != nil {
-					t.Fatal(err)
-				}
-			}
-			o.NoP2P = slices.Contains(c.Args, "--cuda-p2p")
-			switch {
-			case c.Env["NCCL_ALGO"] != "":
-				t.Skip("NCCL_ALGO takes the ring out")
-			case c.Env["NCCL_P2P_DISABLE"] != "":
-				o.P2PLevel = graph.LOC
-			case c.Env["NCCL_P2P_LEVEL"] != "":
-				o.P2PLevel = graph.SYS
-			}
-			r, err := compute(t, filepath.Join(oracleDir, c.File), o)
-			if split := (*search.SplitError)(nil); errors.As(err, &split) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			list, err := AllReduceRing(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkTerms(t, list)
-			line := ""
-			for _, x := range list {
-				want := c.Tuning[AllReduce][Ring][x.Proto]
-				if !near(x.BWGBs, want[0]) || !near(x.LatencyUS, want[1]) {
-					t.Errorf("%s: %g GB/s %g us; NCCL: %v", x.Proto, x.BWGBs, x.LatencyUS, want)
-				}
-				line += fmt.Sprintf("  %s %.4g GB/s %.4g us", x.Proto, x.BWGBs, x.LatencyUS)
-				cells++
-				// NCCL's own time where it chose this entry.
-				for _, s := range c.Select[AllReduce] {
-					if s.Algo != Ring || s.Proto != x.Proto {
-						continue
-					}
-					if us, ok := x.Time(s.NBytes); !ok || !near(us, s.Time) {
-						t.Errorf("%s, %d bytes: %g us; NCCL: %g", x.Proto, s.NBytes, us, s.Time)
-					}
-					times++
-				}
-			}
-			agree = append(agree, fmt.Sprintf("%-28s%s", name, line))
-		})
-	}
-	t.Logf("%d topologies, %d cells, %d times:\n%s", len(agree), cells, times, strings.Join(agree, "\n"))
-	if times < 100 {
-		t.Errorf("only %d times compared", times)
-	}
-}
-
-// The oracle prints six digits.
-func near(got, want float64) bool { return math.Abs(got-want) <= 1e-5*math.Max(math.Abs(want), 1e-3) }
-
-// checkTerms holds that bandwidth is the product of its terms and latency the
-// sum, and that every term says why.
-func checkTerms(t *testing.T, list []Tuning) {
-	t.Helper()
-	for _, x := range list {
-		product, sum := 1.0, 0.0
-		for _, term := range x.BWTerms {
-			product *= term.Value
-		}
-		for _, term := range x.LatencyTerms {
-			sum += term.Value
-		}
-		if math.Abs(product-x.BWGBs) > 1e-6 || math.Abs(sum-x.LatencyUS) > 1e-6 {
-			t.Errorf("%s: terms give %g GB/s, %g us; stated %g, %g", x.Proto, product, sum, x.BWGBs, x.LatencyUS)
-		}
-		for _, term := range append(x.BWTerms, x.LatencyTerms...) {
-			if term.Name == "" || term.Why == "" {
-				t.Errorf("%s: term %+v without name or reason", x.Proto, term)
-			}
-		}
-		if _, ok := x.Time(1); ok != (x.Disabled == "") {
-			t.Errorf("%s: usable %v, disabled %q", x.Proto, ok, x.Disabled)
+	for i := 0; i < len(pairs); i += 2 {
+		if known, err := s.Set(pairs[i], pairs[i+1]); err != nil || !known {
+			t.Fatalf("%s: %v %v", pairs[i], known, err)
 		}
 	}
+	return s
 }
 
-// The tuning table that NCCL 2.28.3 printed on the recorded machine.
-func TestAllReduceRingAgainstLog(t *testing.T) {
-	log, err := os.ReadFile(filepath.Join(captureDir, "ar-debug-info.txt"))
-	if err != nil {
-		t.Skip(err)
-	}
-	// Columns: Tree LL, LL128, Simple, then Ring LL, LL128, Simple.
-	row := regexp.MustCompile(`AllReduce \|(.*)\|`).FindStringSubmatch(string(log))
-	if row == nil {
-		t.Fatal("no AllReduce row in the log")
-	}
-	columns := strings.Split(row[1], "|")[3:6]
-	r, err := compute(t, filepath.Join(captureDir, "topo-dump.xml"), graph.NCCLOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := AllReduceRing(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkTerms(t, list)
-	for i, x := range list {
-		if got, want := fmt.Sprintf("%.1f/ %.1f", x.LatencyUS, x.BWGBs), strings.TrimSpace(columns[i]); got != want {
-			t.Errorf("%s: %s; NCCL: %s", x.Proto, got, want)
-		}
-	}
+func version(minor, patch int) graph.NCCLVersion {
+	return graph.NCCLVersion(20000 + 100*minor + patch)
 }
 
-func result(g search.Graph, ranks, minCC, maxCC int) *search.Result {
-	g.Pattern, g.TypeInter = search.Ring, graph.PIX
-	return &search.Result{Ranks: ranks, Nodes: 1, Graphs: []search.Graph{g}, MinCC: minCC, MaxCC: maxCC}
-}
-
-// Examples computed by another implementation of NCCL's model, printed with one
-// decimal: bandwidth and latency of LL, LL128, Simple.
-func TestWorkedExamples(t *testing.T) {
+// What settings leave, and what NCCL then takes: by size with the believed time.
+func TestSettings(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		channels  int
-		gbs       float64
-		class     graph.PathClass
-		ranks, cc int
-		want      string
+		set  string // NAME=value, blanks between
+		v    graph.NCCLVersion
+		coll string
+		want string
 	}{
-		{"8 H100", 12, 30, graph.NVL, 8, 90, "80.6 15.0 189.3 40.6 205.7 56.0"},
-		{"2 A100, bridge", 12, 20, graph.NVL, 2, 80, "87.7 7.8 220.8 17.8 240.0 15.2"},
-		{"4 GPUs, Gen4, Intel", 1, 20, graph.PHB, 4, 89, "6.7 12.6 0.0 29.0 13.3 42.6"},
-		{"4 GPUs, Gen4, AMD", 2, 12, graph.PHB, 4, 89, "8.0 12.6 0.0 29.0 16.0 42.6"},
-		{"4 GPUs, one switch", 2, 12, graph.PIX, 4, 89, "8.0 12.6 0.0 29.0 16.0 42.6"},
-		{"8 B200", 16, 45, graph.NVL, 8, 100, "161.1 15.0 365.7 40.6 411.4 56.0"},
-		{"8 A100", 12, 20, graph.NVL, 8, 80, "50.1 15.0 126.2 40.6 137.1 56.0"},
+		{"", 0, AllReduce, "64 Ring/LL 15.0, 2097152 NVLS/Simple 32.7"},
+		{"NCCL_ALGO=Tree", 0, AllReduce, "64 Tree/LL 15.2, 524288 Tree/LL128 38.3, 67108864 Tree/Simple 571.0"},
+		{"NCCL_ALGO=Tree", 0, AllGather, "none"},
+		{"NCCL_ALGO=Tree", version(23, 4), AllGather, "64 Ring/LL 10.8, 8388608 Ring/LL128 49.5, 33554432 Ring/Simple 113.8"},
+		{"NCCL_ALGO=^NVLS", 0, AllReduce, "64 Ring/LL 15.0, 4194304 Ring/LL128 62.8, 67108864 Ring/Simple 382.2"},
+		{"NCCL_ALGO=allreduce:ring NCCL_PROTO=allreduce:Simple", 0, AllReduce, "64 Ring/Simple 56.0"},
+		{"NCCL_ALGO=allreduce:ring NCCL_PROTO=allreduce:Simple", 0, AllGather, "64 Ring/LL 10.8, 8388608 Ring/LL128 49.5, 33554432 Ring/Simple 113.8"},
+		{"NCCL_PROTO=^LL", 0, AllGather, "64 NVLS/Simple 25.0, 2097152 Ring/LL128 32.8, 33554432 Ring/Simple 113.8"},
+		{"NCCL_ALGO=CollNetDirect", version(21, 5), AllReduce, "64 Ring/LL 15.0, 4194304 Ring/LL128 62.8, 67108864 Ring/Simple 382.2"},
+		{"NCCL_ALGO=CollNetDirect", 0, AllReduce, "none"},
+		// 2.21 lets Ring in with any protocol, 2.22 only with those that are left.
+		{"NCCL_ALGO=Tree NCCL_PROTO=Simple", version(21, 5), AllGather, "64 Ring/LL 10.8, 8388608 Ring/LL128 49.5, 33554432 Ring/Simple 113.8"},
+		{"NCCL_ALGO=Tree NCCL_PROTO=Simple", version(22, 3), AllGather, "64 Ring/Simple 32.2"},
 	} {
-		list, err := AllReduceRing(result(search.Graph{Channels: c.channels, BWIntra: c.gbs, TypeIntra: c.class}, c.ranks, c.cc, c.cc))
+		comm := h100(1)
+		comm.Version = c.v
+		var pairs []string
+		for _, s := range strings.Fields(c.set) {
+			name, value, _ := strings.Cut(s, "=")
+			pairs = append(pairs, name, value)
+		}
+		m, err := New(comm, set(t, pairs...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkTerms(t, list)
-		var got []string
-		for _, x := range list {
-			got = append(got, fmt.Sprintf("%.1f %.1f", x.BWGBs, x.LatencyUS))
-		}
-		if got := strings.Join(got, " "); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		checkTerms(t, m)
+		if got := choices(m, c.coll); got != c.want {
+			t.Errorf("%s, NCCL %v, %s: %s\nwant %s", c.set, c.v, c.coll, got, c.want)
 		}
 	}
 }
 
+func TestBadSettings(t *testing.T) {
+	for name, value := range map[string]string{
+		"NCCL_NTHREADS": "many", "NCCL_LL128_NTHREADS": "", "NCCL_NET_OVERHEAD": "1us", "NCCL_PAT_ENABLE": "auto", "NCCL_LL128_C2C": "no", "NCCL_THREAD_THRESHOLDS": "1 2 x",
+	} {
+		var s Settings
+		if known, err := s.Set(name, value); !known || err == nil {
+			t.Errorf("%s=%q: %v %v", name, value, known, err)
+		}
+	}
+	var s Settings
+	if known, err := s.Set("NCCL_DEBUG", "INFO"); known || err != nil {
+		t.Errorf("NCCL_DEBUG: %v %v", known, err)
+	}
+	for _, pair := range [][2]string{{"NCCL_ALGO", "Trees"}, {"NCCL_PROTO", "LL;Simple"}, {"NCCL_ALGO", "alltoall:ring"}} {
+		if _, err := New(h100(1), set(t, pair[0], pair[1])); err == nil || !strings.Contains(err.Error(), "refuses to start") {
+			t.Errorf("%v: %v", pair, err)
+		}
+	}
+	if _, err := New(Comm{}, Settings{}); err == nil {
+		t.Error("no rank, no error")
+	}
+}
+
+func TestThreads(t *testing.T) {
+	for _, c := range []struct {
+		pairs    []string
+		coll     string
+		bytes    int64
+		channels int
+		threads  int
+	}{
+		{nil, AllGather, 32 << 20, 24, 544},                                   // Ring Simple
+		{[]string{"NCCL_NTHREADS", "256"}, AllGather, 32 << 20, 24, 288},      //
+		{[]string{"NCCL_NTHREADS", "100"}, AllGather, 32 << 20, 24, 544},      // 32 does not divide it
+		{[]string{"NCCL_NTHREADS", "32"}, AllGather, 32 << 20, 24, 96},        // least 64, and one warp more
+		{[]string{"NCCL_NTHREADS", "0x80"}, AllReduce, 64 << 10, 8, 128},      // Ring LL
+		{nil, AllReduce, 64 << 10, 2, 512},                                    //
+		{[]string{"NCCL_LL128_NTHREADS", "160"}, AllGather, 8 << 20, 24, 160}, // Ring LL128
+		{[]string{"NCCL_THREAD_THRESHOLDS", "-1 -1 -1 1 8 64"}, AllReduce, 64 << 10, 24, 512},
+	} {
+		m, err := New(h100(1), set(t, c.pairs...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := m.Choose(c.coll, c.bytes); !ok || got.Channels != c.channels || got.Threads != c.threads {
+			t.Errorf("%v %s %d: %+v, want %d channels of %d threads", c.pairs, c.coll, c.bytes, got, c.channels, c.threads)
+		}
+	}
+}
+
+// LL128 is used where its platform keeps 128 bytes together.
 func TestLL128(t *testing.T) {
 	for _, c := range []struct {
-		class        graph.PathClass
+		class, inter graph.PathClass
 		minCC, maxCC int
+		v            graph.NCCLVersion
+		pairs        []string
 		on           bool
 	}{
-		{graph.NVL, 90, 90, true}, {graph.NVB, 70, 70, true}, {graph.C2C, 90, 90, false}, {graph.PIX, 90, 90, false},
-		{graph.NVL, 60, 60, false}, {graph.NVL, 80, 90, false}, {graph.NVL, 90, 100, true},
+		{graph.NVL, graph.PIX, 90, 90, 0, nil, true},
+		{graph.NVB, graph.PIX, 70, 70, 0, nil, true},
+		{graph.NVB, graph.PIX, 70, 70, version(18, 1), nil, false},
+		{graph.C2C, graph.PIX, 90, 90, 0, nil, false},
+		{graph.PIX, graph.PIX, 90, 90, 0, nil, false},
+		{graph.NVL, graph.PXN, 80, 80, 0, nil, false},
+		{graph.NVL, graph.PXN, 90, 90, 0, nil, true},
+		{graph.NVL, graph.PXN, 90, 90, 0, []string{"NCCL_LL128_C2C", "0"}, false},
+		{graph.NVL, graph.PHB, 90, 90, 0, nil, false},
+		{graph.NVL, graph.PHB, 90, 90, 0, []string{"NCCL_PROTO", "LL128"}, true}, // forced
+		{graph.NVL, graph.PIX, 60, 60, 0, nil, false},
+		{graph.NVL, graph.PIX, 89, 89, 0, nil, true},
+		{graph.NVL, graph.PIX, 89, 89, version(26, 2), nil, false},
+		{graph.NVL, graph.PIX, 100, 100, version(24, 3), nil, false},
+		{graph.NVL, graph.PIX, 100, 100, version(25, 1), nil, true},
+		{graph.NVL, graph.PIX, 80, 90, 0, nil, false},
+		{graph.NVL, graph.PIX, 90, 100, 0, nil, true},
+		{graph.NVL, graph.PIX, 90, 100, version(29, 2), nil, false},
 	} {
-		list, err := AllReduceRing(result(search.Graph{Channels: 2, BWIntra: 20, TypeIntra: c.class}, 4, c.minCC, c.maxCC))
+		comm := a100(1)
+		comm.Version, comm.MinCC, comm.MaxCC = c.v, c.minCC, c.maxCC
+		for _, g := range []*search.Graph{&comm.Ring, &comm.Tree} {
+			g.TypeIntra, g.TypeInter = c.class, c.inter
+		}
+		m, err := New(comm, set(t, c.pairs...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkTerms(t, list)
-		if x := list[1]; x.Proto != LL128 || x.BWGBs > 0 != c.on {
-			t.Errorf("%v, sm_%d and sm_%d: %+v, want it on: %v", c.class, c.minCC, c.maxCC, x, c.on)
-		}
-		if !near(list[2].BWGBs, 2*20*4./6) {
-			t.Errorf("Simple: %g GB/s", list[2].BWGBs)
+		for _, x := range m.Tuning() {
+			if x.Proto == LL128 && x.Algo == Ring && (x.Disabled == "") != c.on {
+				t.Errorf("%+v: %s disabled %q", c, x.Collective, x.Disabled)
+			}
 		}
 	}
 }
 
-// Only NVL throughout counts as NVLink for latency.
-func TestLatencyClass(t *testing.T) {
-	for class, want := range map[graph.PathClass]float64{graph.NVL: 8.4 + 6*3.4, graph.NVB: 8.4 + 6*5.7, graph.C2C: 8.4 + 6*5.7, graph.SYS: 8.4 + 6*5.7} {
-		list, err := AllReduceRing(result(search.Graph{Channels: 2, BWIntra: 20, TypeIntra: class}, 4, 90, 90))
+// One GPU per node brings PAT and the exposed network latency; a network plugin
+// brings CollNet. The figures follow from the formulas by hand.
+func TestOtherAlgorithms(t *testing.T) {
+	alone := Comm{
+		Ranks: 4, Nodes: 4, LocalRanks: 1, Channels: 4, MinCC: 90, MaxCC: 90, X86: true,
+		Ring: flat(search.Ring, 4, 2, 24, 24, graph.LOC, 1), Tree: flat(search.Tree, 3, 2, 24, 24, graph.LOC, 1),
+	}
+	sharp := h100(4)
+	sharp.CollNet = CollNet{Heads: 8, AllGather: true}
+	sharp.CollNetDirect, sharp.CollNetChain = flat("collnet", 6, 8, 48, 48, graph.NVL, 0), flat("collnet", 3, 8, 48, 48, graph.NVL, 0)
+	for _, c := range []struct {
+		comm              Comm
+		v                 graph.NCCLVersion
+		coll, algo, proto string
+		gbs, us           float64
+	}{
+		{alone, 0, AllGather, PAT, Simple, 36, 8 + 2*14/3.5 + 2.8*4},
+		{alone, version(23, 4), AllGather, PAT, Simple, 40.8, 8 + 2*14/3.5 + 2.8*4},
+		{alone, version(22, 3), AllGather, PAT, Simple, 0, 0},
+		{alone, 0, AllGather, Ring, LL, 20.4 * 4 / 3, 6.6 + 3*5},
+		{alone, version(22, 3), AllGather, Ring, LL, 20.4 * 4 / 3, 6.6 + 3*2.7},
+		{alone, version(22, 3), AllGather, Ring, LL128, 48 * 0.7 * 4 / 3, 14 + 3*4},
+		{sharp, 0, AllReduce, CollNetDirect, Simple, 8 * 48 * 0.85 / 2, 2*(3.7+7*0.4) + 31},
+		{sharp, 0, AllReduce, CollNetChain, Simple, 8 * 48 / 2, 2*7*2.8 + 30},
+		{sharp, 0, AllGather, CollNetDirect, Simple, 8 * 0.9 * 48, 2*(3.7+7*0.4) + 31},
+		{sharp, 0, ReduceScatter, CollNetDirect, Simple, 0, 2*(3.7+7*0.4) + 31},
+		{sharp, version(26, 2), AllGather, CollNetDirect, Simple, 8 * 48 * 0.85, 2*(3.7+7*0.4) + 31},
+		{sharp, 0, AllReduce, NVLS, Simple, 8 * 48 * 32.0 / 62, 25 + 18},
+		{h100(1), version(27, 7), AllGather, NVLS, Simple, 8 * 40 * 7.0 / 8, 25},
+		{h100(1), version(27, 7), AllReduce, NVLS, Simple, 8 * 40 * 5.0 / 6, 25},
+		{h100(1), version(20, 3), AllReduce, NVLS, Simple, 8 * 40 * 5.0 / 6, 23},
+		{h100(1), version(18, 1), AllReduce, NVLS, Simple, 8 * 40 * 0.75, 23},
+		{h100(4), version(27, 7), AllReduce, NVLSTree, Simple, 8 * 24 * 5.0 / 6, 25 + 4*14},
+		{h100(4), version(28, 3), AllReduce, NVLSTree, Simple, 8 * 45.5 * 32 / 62, 25 + 4*14},
+		{h100(1), version(20, 3), AllReduce, Ring, LL, 87.7 * 8 / 14, 15},
+		{h100(1), version(20, 3), Broadcast, Ring, LL, 87.7, 7.2},
+		{h100(2), version(20, 3), AllGather, Ring, LL, 39 * 16.0 / 15, 23.3},
+	} {
+		c.comm.Version = c.v
+		m, err := New(c.comm, Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := list[2].LatencyUS; !near(got, want) {
-			t.Errorf("%v: %g us, want %g", class, got, want)
+		checkTerms(t, m)
+		var got Tuning
+		for _, x := range m.Tuning() {
+			if x.Collective == c.coll && x.Algo == c.algo && x.Proto == c.proto {
+				got = x
+			}
+		}
+		if math.Abs(got.BWGBs-c.gbs) > 1e-5 || math.Abs(got.LatencyUS-c.us) > 1e-5 {
+			t.Errorf("NCCL %v %s %s %s: %g GB/s %g us, want %g, %g (%s)", c.v, c.coll, c.algo, c.proto, got.BWGBs, got.LatencyUS, c.gbs, c.us, got.Disabled)
 		}
 	}
 }
 
-func TestNoRing(t *testing.T) {
-	if list, err := AllReduceRing(&search.Result{Ranks: 1, Nodes: 1}); len(list) > 0 || err != nil {
-		t.Errorf("one GPU: %v, %v", list, err)
+// Every history of a constant goes forward.
+func TestHistories(t *testing.T) {
+	check := func(what string, n int, at func(int) (minor, patch int)) {
+		last := 0
+		for i := range n {
+			minor, patch := at(i)
+			if v := 100*minor + patch; v <= last {
+				t.Errorf("%s: 2.%d.%d does not follow", what, minor, patch)
+			} else {
+				last = v
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s: empty", what)
+		}
 	}
-	if _, err := AllReduceRing(&search.Result{Ranks: 8, Nodes: 1}); err == nil {
-		t.Error("no ring graph and no error")
+	for algo, name := range algorithmNames {
+		h := baseLatency[algo]
+		check("base of "+name, len(h), func(i int) (int, int) { return h[i].minor, h[i].patch })
+		for kind := range stepLatency {
+			h := stepLatency[kind][algo]
+			check("step of "+name, len(h), func(i int) (int, int) { return h[i].minor, h[i].patch })
+		}
 	}
-	if f, ok := BusFactor(AllReduce, 8); !ok || f != 1.75 {
-		t.Errorf("bus factor %g", f)
+	for _, c := range []ceilings{llMax, ringLL128Max, treeLL128Max, treeMax, nvlsTreeMax} {
+		for gen, name := range generationNames {
+			h := c[gen]
+			check("ceiling on "+name, len(h), func(i int) (int, int) { return h[i].minor, h[i].patch })
+		}
 	}
-	if _, ok := BusFactor("SendRecv", 8); ok {
-		t.Error("a bus factor for a collective that is not modelled")
-	}
-	if _, ok := (Tuning{BWGBs: 1}).Time(-1); ok {
-		t.Error("a time for a negative size")
+	check("PAT", len(patShare), func(i int) (int, int) { return patShare[i].minor, patShare[i].patch })
+	check("traffic", len(minTraffic), func(i int) (int, int) { return minTraffic[i].minor, minTraffic[i].patch })
+}
+
+func TestChecks(t *testing.T) {
+	for v, want := range map[graph.NCCLVersion]bool{0: true, 23007: true, 22803: true, 22105: true, 22602: false, 21801: false, 23102: false} {
+		if Verified(v) != want {
+			t.Errorf("%v: verified %v", v, !want)
+		}
 	}
 }
 
-func BenchmarkAllReduceRing(b *testing.B) {
-	r := result(search.Graph{Channels: 12, BWIntra: 30, TypeIntra: graph.NVL}, 8, 90, 90)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := AllReduceRing(r); err != nil {
-			b.Fatal(err)
+func TestSingleRank(t *testing.T) {
+	m, err := New(Comm{Ranks: 1, Nodes: 1}, Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := m.Choose(AllReduce, 1<<20); !ok || c.Algo != Ring || c.Proto != Simple || c.TimeUS != 0 || len(m.Tuning()) != 0 {
+		t.Errorf("%+v %v", c, ok)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	m, err := New(h100(1), Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Floor{}
+	f.gbs[allReduce] = probe.Some(450.0)
+	e := m.Estimate(AllReduce, 1<<30, f)
+	if c, ok := e.Choice.Get(); !ok || c.Algo != NVLS || e.TimeUS.Known() || e.BusBWGBs.Known() || e.HighUS.Known() || e.Calibrated {
+		t.Errorf("%+v", e)
+	}
+	if low := e.LowUS.Or(0); math.Abs(low-float64(1<<30)/450e3) > 1e-5 || low > e.NCCLTimeUS.Or(0) {
+		t.Errorf("at least %g us", low)
+	}
+	if n := testing.AllocsPerRun(100, func() { m.Estimate(AllReduce, 1<<20, f) }); n != 0 {
+		t.Errorf("an estimate allocates %g times", n)
+	}
+	if e := m.Estimate(AllToAll, 1<<20, f); e.Choice.Known() || e.Why != noModel || e.LowUS.Known() {
+		t.Errorf("%+v", e)
+	}
+	m, err = New(h100(1), Settings{Algo: "Tree"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := m.Estimate(Broadcast, 1<<20, f); e.Choice.Known() || e.Why != noneLeft {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The bus factors of nccl-tests.
+func TestBusFactor(t *testing.T) {
+	for coll, want := range map[string]float64{AllReduce: 1.75, AllGather: 0.875, ReduceScatter: 0.875, AllToAll: 0.875, Broadcast: 1, Reduce: 1, SendRecv: 1} {
+		if got, ok := BusFactor(coll, 8); !ok || got != want {
+			t.Errorf("%s: %g %v", coll, got, ok)
+		}
+	}
+	for _, ranks := range []int{0, 1} {
+		if _, ok := BusFactor(AllReduce, ranks); ok {
+			t.Errorf("a factor for %d ranks", ranks)
 		}
 	}
 }

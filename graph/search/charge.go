@@ -13,10 +13,12 @@ type mbs int64
 
 func toMBs(gbs float64) mbs { return mbs(math.Round(gbs * 1000)) }
 
+func (m mbs) gbs() float64 { return float64(m) / 1000 }
+
 // use is a link that a path charges, with its share of the channel's bandwidth.
 type use struct {
 	link  int
-	share int // of wholeShare
+	share mbs // of wholeShare
 }
 
 // Shares are in fortieths, in which all of NCCL's factors are whole.
@@ -37,7 +39,7 @@ func uses(v *graph.NCCLView, start graph.NCCLKind, p graph.NCCLPath) []use {
 	intel := v.Processor.Intel && start == graph.NCCLGPU && p.Class == graph.PHB
 	for _, i := range p.Links {
 		l := &v.Links[i]
-		share := wholeShare
+		share := mbs(wholeShare)
 		if intel && l.Type == graph.NCCLLinkPCI {
 			share = intelPCIShare
 		}
@@ -52,85 +54,37 @@ func uses(v *graph.NCCLView, start graph.NCCLKind, p graph.NCCLPath) []use {
 	return out
 }
 
-// route is a path between two GPUs ready to be charged at one speed.
+// route is a path of NCCL's graph, ready to be charged.
 type route struct {
-	class   graph.PathClass
-	hops    int
-	charges []charge
+	class graph.PathClass
+	back  graph.PathClass // of the way back
+	hops  int
+	gbs   float64
+	uses  []use
 }
 
-type charge struct {
-	link int
-	cost mbs
+func newRoute(v *graph.NCCLView, start graph.NCCLKind, p, back graph.NCCLPath) route {
+	return route{p.Class, back.Class, p.Hops, p.GBs, uses(v, start, p)}
 }
 
-// fits returns how often the route can be charged to what is left.
-func (r *route) fits(room []mbs) int {
-	n := math.MaxInt32
-	for _, c := range r.charges {
-		n = min(n, int(room[c.link]/c.cost))
-	}
-	return n
-}
-
-func (r *route) take(room []mbs) {
-	for _, c := range r.charges {
-		room[c.link] -= c.cost
-	}
-}
-
-func (r *route) giveBack(room []mbs) {
-	for _, c := range r.charges {
-		room[c.link] += c.cost
-	}
-}
-
-// paths is the part of a view that the search of one node works on: its GPUs
-// are numbered 0…n-1.
-type paths struct {
-	n     int
-	room  []mbs // of every link of the view
-	class []graph.PathClass
-	hops  []int
-	uses  [][]use // per pair: from*n + to
-}
-
-func newPaths(v *graph.NCCLView, gpus []int) *paths {
-	n := len(gpus)
-	p := &paths{n: n, room: make([]mbs, len(v.Links)), class: make([]graph.PathClass, n*n), hops: make([]int, n*n), uses: make([][]use, n*n)}
-	for i, l := range v.Links {
-		p.room[i] = toMBs(l.GBs)
-	}
-	for i, from := range gpus {
-		for j, to := range gpus {
-			path := v.Path(from, to)
-			p.class[i*n+j], p.hops[i*n+j] = path.Class, path.Hops
-			if i != j {
-				p.uses[i*n+j] = uses(v, graph.NCCLGPU, path)
-			}
+// take charges a route to what is left of the links; it takes nothing where one
+// of them has not enough left.
+func (r *route) take(room []mbs, speed mbs) bool {
+	for i, u := range r.uses {
+		cost := speed * u.share / wholeShare
+		if room[u.link] < cost {
+			r.giveBackFirst(room, speed, i)
+			return false
 		}
+		room[u.link] -= cost
 	}
-	return p
+	return true
 }
 
-// routes prepares all pairs whose class is allowed for a channel of the given
-// speed; others have no charges and class 0.
-func (p *paths) routes(speed mbs, worst graph.PathClass) []route {
-	out := make([]route, p.n*p.n)
-	total := 0
-	for _, u := range p.uses {
-		total += len(u)
+func (r *route) giveBack(room []mbs, speed mbs) { r.giveBackFirst(room, speed, len(r.uses)) }
+
+func (r *route) giveBackFirst(room []mbs, speed mbs, n int) {
+	for _, u := range r.uses[:n] {
+		room[u.link] += speed * u.share / wholeShare
 	}
-	all := make([]charge, 0, total)
-	for i, us := range p.uses {
-		if len(us) == 0 || p.class[i] > worst {
-			continue
-		}
-		first := len(all)
-		for _, u := range us {
-			all = append(all, charge{u.link, max(1, speed*mbs(u.share)/wholeShare)})
-		}
-		out[i] = route{p.class[i], p.hops[i], all[first:len(all):len(all)]}
-	}
-	return out
 }

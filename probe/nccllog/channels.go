@@ -157,14 +157,21 @@ func parseTransport(t string) (Transport, bool) {
 		v.Kind, v.Variant = "SHM", "direct"
 		return v, true
 	}
-	kind, rest, _ := strings.Cut(t, "/")
+	// Another process wrote into the line.
+	if strings.Contains(t, " -> ") || strings.Contains(t, "NCCL ") || strings.ContainsRune(t, ':') {
+		return v, false
+	}
+	kind, rest, more := strings.Cut(t, "/")
 	parts := strings.Split(rest, "/")
 	switch v.Kind = kind; kind {
 	case "P2P":
 		v.Variant = parts[0]
 		known := []string{"direct pointer", "CUMEM", "MNNVL", "IPC", "indirect"}
-		if !slices.Contains(known, v.Variant) && prefixOf(v.Variant, known) {
-			return v, false
+		if !slices.Contains(known, v.Variant) {
+			if prefixOf(v.Variant, known) {
+				return v, false
+			}
+			v.Variant = "" // a later version's, or two that were torn
 		}
 		for _, p := range parts[1:] {
 			switch {
@@ -221,7 +228,8 @@ func parseTransport(t string) (Transport, bool) {
 		}
 		return v, true
 	}
-	return v, !prefixOf(t, []string{"P2P/", "SHM/", "NET/", "COLLNET/"})
+	// A transport of a later version, unless it is made of two names.
+	return v, more && len(kind) > 2 && !strings.Contains(kind, "P2P") && !strings.ContainsFunc(kind, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 }
 
 func prefixOf(s string, of []string) bool {

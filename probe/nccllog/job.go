@@ -1,6 +1,7 @@
 package nccllog
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
@@ -33,7 +34,7 @@ func (l *Log) job(hosts []string) probe.Job {
 		j.Systems = append(j.Systems, l.system(t))
 	}
 	for _, e := range l.Env {
-		j.Env = append(j.Env, probe.EnvSetting{Name: e.Name, Value: e.Value, How: e.How, Host: e.Host, Origins: l.seen(e.Seen)})
+		j.Env = append(j.Env, probe.EnvSetting{Name: e.Name, Value: e.Value, How: e.How, Host: e.Host, PIDs: l.pids(e.Procs), Origins: l.seen(e.Seen)})
 	}
 	for _, c := range l.Choices {
 		j.Choices = append(j.Choices, l.choice(c))
@@ -41,13 +42,67 @@ func (l *Log) job(hosts []string) probe.Job {
 	for _, c := range l.Comms {
 		j.Comms = append(j.Comms, l.comm(c))
 	}
+	if c := l.loose(); len(c.Conns)+len(c.Rings)+len(c.Graphs)+len(c.Tuning) > 0 {
+		j.Comms = append(j.Comms, c)
+	}
 	for _, w := range l.Warnings {
-		j.Events = append(j.Events, probe.Event{Kind: probe.EventWarning, Host: w.Host, Rank: w.Rank, Comm: w.Comm, Text: w.Text, Count: w.Count, Origins: l.seen(w.Seen)})
+		j.Events = append(j.Events, probe.Event{Kind: probe.EventWarning, Host: w.Host, Rank: w.Rank, Comm: w.Comm, Site: site(w), Text: w.Text, Count: w.Count, Origins: l.seen(w.Seen)})
 	}
 	for _, n := range l.Notes {
 		j.Events = append(j.Events, probe.Event{Kind: probe.EventNote, Class: n.Class, Host: n.Host, Text: n.Text, Count: n.Count, Origins: l.seen(n.Seen)})
 	}
 	return j
+}
+
+// loose returns what no communicator line claims: logs before NCCL 2.18, cut ones,
+// and excerpts. Its ranks are those that a connection's printer shows, as long as
+// only one process claims each. Torn connections of an unknown process do not count
+// beside communicators, to which they most likely belong.
+func (l *Log) loose() probe.Comm {
+	loose := l.Loose
+	if len(l.Comms) > 0 {
+		loose.Conns = slices.DeleteFunc(slices.Clone(loose.Conns), func(k Connection) bool { return len(k.Procs) == 0 })
+	}
+	out := l.comm(loose)
+	at := map[int]int{} // index in Procs; -1 = several
+	for _, k := range loose.Conns {
+		rank := k.From.Rank
+		if k.Dir == DirReceive {
+			rank = k.To.Rank
+		}
+		for _, p := range k.Procs {
+			if known, ok := at[rank]; ok && known != p {
+				p = -1
+			}
+			at[rank] = p
+		}
+	}
+	for rank, p := range at {
+		if p >= 0 {
+			out.Members = append(out.Members, probe.Member{
+				Rank: rank, Host: l.Procs[p].Host, PID: probe.Some(l.Procs[p].PID), NCCL: l.Procs[p].NCCL, Origins: l.origins(l.Procs[p].First),
+			})
+		}
+	}
+	slices.SortFunc(out.Members, func(a, b probe.Member) int { return a.Rank - b.Rank })
+	return out
+}
+
+func (l *Log) pids(procs []int) []int {
+	var out []int
+	for _, p := range procs {
+		out = append(out, l.Procs[p].PID)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// site is where in NCCL a warning was printed.
+func site(w Warning) string {
+	if w.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", w.File, w.Line)
 }
 
 // seen gives the place of the first appearance.
@@ -190,7 +245,7 @@ func (l *Log) member(m Member) probe.Member {
 
 func address(busID probe.Opt[uint64]) probe.Opt[probe.BDF] {
 	if id, ok := busID.Get(); ok {
-		if a, ok := BDF(id); ok {
+		if a, ok := probe.BDFOfBusID(id); ok {
 			return probe.Some(a)
 		}
 	}

@@ -2,6 +2,7 @@ package nccllog
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -53,7 +54,7 @@ func (s *state) info(r *record, b []byte) bool {
 	case 'B':
 		if rest, ok := lit(b, "Bootstrap"); ok {
 			if i := bytes.Index(rest, []byte("Using ")); i >= 0 && i <= 3 {
-				s.interfaceList(t, "bootstrap", rest[i+6:])
+				s.interfaceList(t, probe.UseBootstrap, rest[i+6:])
 				return true
 			}
 			return false
@@ -100,6 +101,10 @@ func (s *state) info(r *record, b []byte) bool {
 		if name, ok := lit(b, "Failed to initialize NET plugin "); ok {
 			return s.network(t, name, probe.NetFailed)
 		}
+		if starts(b, "Failed to open libibverbs") {
+			s.note(t, NoteNetwork, b)
+			return true
+		}
 		return false
 	case 'G':
 		switch {
@@ -128,6 +133,12 @@ func (s *state) info(r *record, b []byte) bool {
 			return s.network(t, b[len("Initialized NET plugin "):], probe.NetInitialized)
 		case starts(b, "Invalid value "):
 			return s.invalid(t, b[len("Invalid value "):])
+		}
+		return false
+	case 'K':
+		if starts(b, "KV Convert to int") {
+			s.note(t, NoteTopology, b)
+			return true
 		}
 		return false
 	case 'L':
@@ -160,6 +171,8 @@ func (s *state) info(r *record, b []byte) bool {
 		case starts(b, "Rank "):
 			s.note(t, NoteInit, b)
 			return true
+		case starts(b, "ReduceScatter |"): // fills its column: no blank before it
+			return s.tableRow(r, b)
 		}
 		return s.operation(r, b)
 	case 'S':
@@ -295,6 +308,8 @@ func (s *state) lettersN(r *record, b []byte) bool {
 		return s.version(t, v)
 	case starts(b, "NCCL_"):
 		return s.setting(r, b)
+	case starts(b, "NET : Using interface "): // up to 2.4
+		s.interfaceList(t, probe.UseSocket, b[len("NET : Using interface "):])
 	case starts(b, "NET/OFI"):
 		s.note(t, NoteOFI, b)
 	case starts(b, "NET/IB"):
@@ -303,7 +318,7 @@ func (s *state) lettersN(r *record, b []byte) bool {
 		s.note(t, NotePlugin, b)
 	case starts(b, "NET/Socket"):
 		if i := bytes.Index(b, []byte("Using [")); i >= 0 {
-			s.interfaceList(t, "socket", b[i+len("Using "):])
+			s.interfaceList(t, probe.UseSocket, b[i+len("Using "):])
 			return true
 		}
 		if i := bytes.Index(b, []byte("GPU Direct RDMA ")); i >= 0 {
@@ -483,7 +498,7 @@ func (s *state) netIB(r *record, b []byte) bool {
 func (s *state) ibList(t *thread, b []byte) {
 	list, oob, _ := bytes.Cut(b, []byte(";"))
 	if name, ok := lit(blanks(oob), "OOB "); ok {
-		s.interfaceList(t, "oob", name)
+		s.interfaceList(t, probe.UseOOB, name)
 	}
 	list = bytes.TrimRight(list, " ")
 	s.setKey(t, list)
@@ -723,18 +738,49 @@ func (s *state) plainLine(b []byte) {
 			return
 		}
 	}
+	if isBareWarning(b) {
+		s.rec = record{envelope: envelope{dev: -1}, level: levelWarn, whole: true, text: b}
+		s.record(&s.rec)
+		return
+	}
 	// The end of a connection line whose begin was lost.
-	if i := bytes.Index(b, []byte("] via ")); i > 0 {
-		j := bytes.Index(b[:i], []byte("] -> "))
-		if j < 0 {
-			return
-		}
-		for j > 0 && b[j-1] != ' ' {
-			j--
-		}
+	if b = bareConnection(b); b != nil {
 		s.rec = record{envelope: envelope{dev: -1}, whole: true}
-		if s.connection(&s.rec, -1, -1, b[j:]) {
+		if s.connection(&s.rec, -1, -1, b) {
 			s.log.Records++
 		}
 	}
+}
+
+// bareConnection returns the part of a line from "0[1a000] -> 1[6b000] via" on,
+// nil where there is none.
+func bareConnection(b []byte) []byte {
+	i := bytes.Index(b, []byte("] -> "))
+	if i < 0 {
+		return nil
+	}
+	_, via, _ := bytes.Cut(b[i:], []byte(" via "))
+	if !slices.ContainsFunc([]string{"P2P/", "SHM/", "NET/", "COLLNET/", "direct shared memory"}, func(t string) bool { return starts(via, t) }) {
+		return nil
+	}
+	for i > 0 && b[i-1] != ' ' && b[i-1] != '\t' {
+		i--
+	}
+	if _, _, rest, ok := peer(b[i:]); !ok || !starts(rest, " -> ") {
+		return nil
+	}
+	return b[i:]
+}
+
+// bareWarnings are beginnings of warnings that nothing but NCCL prints, so that
+// they are known without what stands before them in a log.
+var bareWarnings = []string{
+	"P2P is disabled between NVLINK connected GPUs ", "No transport found for rank ", "Error: failed to extend /dev/shm/nccl-",
+	"Failed to bind NVLink SHARP (NVLS) Multicast memory", "NET/IB : Got completion from peer ", "NET/IB: Got completion from peer ",
+	"Detected mixed local Net device counts across ranks", "Mismatched NCCL version detected", "No algorithm/protocol available for function ",
+}
+
+func isBareWarning(b []byte) bool {
+	b = blanks(b)
+	return len(b) > 0 && bytes.IndexByte([]byte("PNEFDM"), b[0]) >= 0 && slices.ContainsFunc(bareWarnings, func(w string) bool { return starts(b, w) })
 }

@@ -211,7 +211,7 @@ type Member struct {
 	API        string // ncclCommInitRankConfig, …
 	CUDADev    probe.Opt[int]
 	NVMLDev    probe.Opt[int]
-	BusID      probe.Opt[uint64] // as NCCL packs it, see BDF
+	BusID      probe.Opt[uint64] // as NCCL packs it, see probe.BDFOfBusID
 	Nodes      probe.Opt[int]
 	LocalRank  probe.Opt[int]
 	LocalRanks probe.Opt[int]
@@ -256,13 +256,7 @@ type Graph struct {
 }
 
 // PatternName names a graph pattern; "" for one that is not known.
-func PatternName(p int) string {
-	names := [...]string{"", "balanced tree", "split tree", "tree", "ring", "nvls", "collnet direct"}
-	if p < 1 || p >= len(names) {
-		return ""
-	}
-	return names[p]
-}
+func PatternName(p int) string { return probe.PatternName(p) }
 
 // Ring is the order of one ring channel.
 type Ring struct {
@@ -400,20 +394,6 @@ type Note struct {
 	Class string
 	Text  string
 	Seen
-}
-
-// BDF unpacks a bus id as NCCL prints it: 0x1901000 is 0019:01:00.0. ok is
-// false for what no PCI address packs into.
-func BDF(busID uint64) (addr probe.BDF, ok bool) {
-	if busID>>44 != 0 || busID>>4&0xff > 0x1f || busID&0xf > 7 {
-		return probe.BDF{}, false
-	}
-	return probe.BDF{
-		Domain: uint32(busID >> 20),
-		Bus:    uint8(busID >> 12),
-		Dev:    uint8(busID >> 4),
-		Fn:     uint8(busID & 0xf),
-	}, true
 }
 
 func hexID(v uint64) string { return "0x" + strconv.FormatUint(v, 16) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
@@ -18,6 +19,9 @@ func Sniff(head []byte) bool {
 		head = rest
 		if bytes.IndexByte(line, 0x1b) >= 0 {
 			line = plain(nil, line)
+		}
+		if isBareWarning(line) || bareConnection(line) != nil {
+			return true
 		}
 		for from := 0; ; {
 			i := bytes.Index(line[from:], []byte("NCCL "))
@@ -234,11 +238,15 @@ func hostBefore(b []byte, low, end int, e *envelope) bool {
 	for j > low && isHost(b[j-1]) {
 		j--
 	}
-	if j == end || end-j > 256 {
-		return false
+	if j == end || end-j > 256 || j > low && b[j-1] == ':' && onlyDigits(b[j:end]) {
+		return false // none, or a number of another record that was torn
 	}
 	e.start, e.host, e.hasHost = j, b[j:end], true
 	return true
+}
+
+func onlyDigits(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return !isDigit(c) })
 }
 
 func isHost(c byte) bool {
@@ -416,12 +424,15 @@ func (s *state) threadOf(e *envelope, behind bool, head []byte) (t *thread, cut 
 	}
 	host := e.host
 	if !s.knows(host, e.pid) {
-		if behind || isRow(head) {
-			var ok bool
-			if cut, ok = s.unglue(host, e.pid); !ok {
-				return nil, 0
-			}
-			host = host[cut:]
+		inside := behind || isRow(head) || s.endsInEnvelope(head)
+		n, ok := s.unglue(host, e.pid)
+		switch known := s.hostEnding(e); {
+		case ok && (inside || s.knows(host[n:], e.pid)):
+			host, cut = host[n:], n
+		case known != "":
+			host = []byte(known)
+		case inside:
+			return nil, 0
 		}
 	}
 	if i := bytes.IndexByte(host, '.'); i > 0 {
@@ -439,6 +450,26 @@ func (s *state) threadOf(e *envelope, behind bool, head []byte) (t *thread, cut 
 	t.dev = e.dev
 	*slot = t
 	return t, cut
+}
+
+// endsInEnvelope reports a head that ends as the begin of another record does,
+// which was torn there.
+func (s *state) endsInEnvelope(head []byte) bool {
+	head = bytes.TrimRight(head, " ")
+	e := envelope{}
+	end, ok := devAndThread(head, 0, len(head), &e)
+	return ok && hostBefore(head, 0, end, &e) && s.knows(e.host, e.pid)
+}
+
+// hostEnding returns the known host of whose name only the end is there, as another
+// process wrote into the line; the thread tells that it is this host.
+func (s *state) hostEnding(e *envelope) string {
+	for _, h := range s.hosts {
+		if len(h) > len(e.host) && strings.HasSuffix(h, string(e.host)) && s.threads[threadKey{h, e.pid, e.tid}] != nil {
+			return h
+		}
+	}
+	return ""
 }
 
 func (s *state) knows(host []byte, pid int) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -246,8 +247,8 @@ func TestWarningsCounted(t *testing.T) {
 		t.Fatalf("%+v", invs)
 	}
 	want := []probe.Event{
-		{Kind: probe.EventWarning, Host: "n1", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
-		{Kind: probe.EventWarning, Host: "n3", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
+		{Kind: probe.EventWarning, Host: "n1", Site: "misc/socket.cc:58", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 3, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:2"}}},
+		{Kind: probe.EventWarning, Host: "n3", Site: "misc/socket.cc:58", Text: "socketProgress: Connection closed by remote peer n2<4?>", Count: 1, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:8"}}},
 	}
 	if d := cmp.Diff(want, invs[2].Events, cmp.AllowUnexported(probe.Opt[int]{})); d != "" {
 		t.Error(d)
@@ -314,17 +315,6 @@ func TestTorn(t *testing.T) {
 		if l := read(t, start+env+cut+"\n"); len(l.Comms[0].Rings) != 1 || !l.Comms[0].Rings[0].Cut {
 			t.Errorf("%q: %+v", cut, l.Comms[0].Rings)
 		}
-	}
-}
-
-func TestBDF(t *testing.T) {
-	for id, want := range map[uint64]string{0x60: "0000:00:06.0", 0x1b000: "0000:1b:00.0", 0x1901000: "0019:01:00.0", 0xd1001: "0000:d1:00.1"} {
-		if a, ok := BDF(id); !ok || a.String() != want {
-			t.Errorf("%x: %v %v", id, a, ok)
-		}
-	}
-	if _, ok := BDF(0x1b00f); ok {
-		t.Error("function 15 taken for an address")
 	}
 }
 
@@ -415,4 +405,97 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What no communicator line claims still says which rank is where.
+func TestLooseJob(t *testing.T) {
+	l := read(t, strings.Join([]string{
+		"n1:10:11 [0] NCCL INFO NET : Using interface lo:127.0.0.1<0>",
+		"n1:10:11 [0] NCCL INFO NCCL_NTHREADS set by environment to 256.",
+		"n1:12:12 [1] NCCL INFO NCCL_NTHREADS set by environment to 256.",
+		"n1:10:11 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+		"n1:10:11 [0] NCCL INFO KV Convert to int : could not find value of '' in dictionary, falling back to 60",
+		"n1:10:11 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [receive] via NET/Socket/0",
+		"n2:20:21 [0] NCCL INFO Channel 00 : 1[2000] -> 0[1000] [send] via NET/Socket/0",
+		"n3:30:31 [0] NCCL INFO Channel 00 : 2[1000] -> 3[2000] via P2P/IPC",
+		"n4:40:41 [0] NCCL INFO Channel 00 : 2[1000] -> 3[2000] via P2P/IPC",
+	}, "\n"))
+	invs := l.Inventories()
+	job := invs[len(invs)-1].Job
+	if len(job.Comms) != 1 || job.Comms[0].ID != "" || job.Comms[0].Ranks != 0 || len(job.Comms[0].Conns) != 3 {
+		t.Fatalf("%+v", job.Comms)
+	}
+	var got []string
+	for _, m := range job.Comms[0].Members { // two processes claim rank 2
+		got = append(got, fmt.Sprintf("%d %s %d", m.Rank, m.Host, m.PID.Or(0)))
+	}
+	if want := []string{"0 n1 10", "1 n2 20"}; !slices.Equal(got, want) {
+		t.Errorf("ranks %q, want %q", got, want)
+	}
+	if len(job.Env) != 1 || !slices.Equal(job.Env[0].PIDs, []int{10, 12}) {
+		t.Errorf("settings %+v", job.Env)
+	}
+	if len(job.Interfaces) != 1 || job.Interfaces[0].Use != probe.UseSocket || job.Interfaces[0].Addr != "127.0.0.1" {
+		t.Errorf("interfaces %+v", job.Interfaces)
+	}
+	if len(job.Events) != 2 || job.Events[0].Class != NoteNetwork || job.Events[1].Class != NoteTopology {
+		t.Errorf("notes %+v", job.Events)
+	}
+	// The end of a torn line is no communicator beside one.
+	l = read(t, "n1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 commId 0x1 - Init COMPLETE\n3[2000] -> 4[1000] via P2P/IPC\n")
+	if invs := l.Inventories(); len(l.Loose.Conns) != 1 || len(invs[len(invs)-1].Comms) != 1 {
+		t.Errorf("%+v", invs[len(invs)-1].Comms)
+	}
+	for _, inv := range invs {
+		if err := inv.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCutOut reads what people cut out of a log: connections and warnings without
+// what stood before them.
+func TestCutOut(t *testing.T) {
+	for text, want := range map[string]string{
+		"9[1a000] -> 2[6b000] [send] via NET/IB/0/GDRDMA\n9[1a000] -> 2[6b000] [receive] via NET/IB/1\n": "9>2 receive NET/IB/1 x0, 9>2 send NET/IB/0/GDRDMA x0",
+		"the log says\n  Channel 02 : 0[0] -> 1[1] via SHM/direct/direct\n":                              "0>1 SHM/direct/direct x0",
+		"P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case\n":           "warning",
+		"  Error: failed to extend /dev/shm/nccl-abc to 9637892 bytes\n":                                 "warning",
+		"P2P is disabled by the administrator\n":                                                         "", "a[0] -> b[1] via NET\n": "", "see 1[6] -> 2[7] by NET/IB/0\n": "", "1[6] -> 2[7] via Tor/x\n": "",
+	} {
+		if got := Sniff([]byte(text)); got != (want != "") {
+			t.Errorf("%q: recognised %v", text, got)
+		}
+		l := read(t, text)
+		got := conns(l.Loose)
+		if len(l.Warnings) == 1 && l.Warnings[0].Text == strings.TrimSpace(text) {
+			got += "warning"
+		}
+		if got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+// TestTornHost: a host's name that another process wrote into is no other host, and
+// a transport that was torn is none.
+func TestTornHost(t *testing.T) {
+	known := "gx01:10:11 [0] NCCL INFO Using network IB\ngx01:20:21 [1] NCCL INFO Using network IB\n"
+	for _, line := range []string{
+		"01:10:11 [0] NCCL INFO Using network IB", "gx01:2gx01:10:11 [0] NCCL INFO Using network IB", "gx01:20:21 [1] NCCL INgx01:10:11 [0] NCCL INFO Using network IB",
+		"gx01:20:10:11 [0] NCCL INFO Using network IB", "gx01:20:21 [1] NC:10:11 [0] NCCL INFO Using network IB", "gx01:20:21 01:10:11 [0] NCCL INFO Using network IB",
+	} {
+		if got := fmt.Sprint(read(t, known+line+"\n").Hosts()); got != "[gx01]" {
+			t.Errorf("%s: hosts %s", line, got)
+		}
+	}
+	// A host of its own, although its processes have the numbers of another's.
+	if got := fmt.Sprint(read(t, known+"hx01:10:11 [0] NCCL INFO Using network IB\n").Hosts()); got != "[gx01 hx01]" {
+		t.Error(got)
+	}
+	for _, via := range []string{"P2P/CUgx01:20:21 [1] NCCL INFO Channel 06", "P2[15] -> 0[0] via P2P", "P2PP2P/read", "M/read", "P2P/CU"} {
+		if got := conns(read(t, env+"Channel 00/0 : 0[0] -> 1[1] via "+via+"\n").Loose); got != "" {
+			t.Errorf("%s: %s", via, got)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package nccltests
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,7 @@ const shared = "../../../shared"
 // refused are the corpus files of the folder that are no output of the tool.
 var refused = map[string]string{
 	"nccl1801-gb200-ring-vs-tree.txt":       "a table retyped by hand with columns of its own",
-	"xxrjun-cluster00-pairwise-summary.csv": "a summary of many runs",
+	"xxrjun-cluster00-pairwise-summary.csv": "a summary of many runs", // see ReadSummary
 	"xxrjun-singlenode-summary.md":          "a summary of many runs",
 }
 
@@ -77,6 +78,31 @@ func TestShared(t *testing.T) {
 				x := o.Tables[0]
 				t.Logf("   %s %s nccl %s tests %s ranks %v nodes %v launch %q inferred %v settings %v notes %v", x.Program, x.Collective, x.NCCL, x.Tests, x.Ranks, x.Nodes, x.Launch, x.Inferred, x.Settings, x.Notes)
 			}
+		}
+	}
+}
+
+// TestSharedSummaries reads published summaries: figures as INDEX.tsv tells them.
+func TestSharedSummaries(t *testing.T) {
+	for name, want := range map[string]string{
+		"xxrjun-cluster00-pairwise-summary.csv": "810 runs, last SendRecv 2x8 [cnode2-016 cnode2-017] 33554432 17179869184 15.1267 15.16 of line 811",
+		"xxrjun-singlenode-summary.md":          "100 runs, last SendRecv 1x8 [cnode3-011] 33554432 68719476736 279.967 367.02 of line 102",
+	} {
+		raw, err := os.ReadFile(filepath.Join(shared, "corpus/nccl-tests", name))
+		if err != nil {
+			t.Skip("no corpus beside the checkout")
+		}
+		inv, err := ReadSummary(name, bytes.NewReader(raw))
+		if err != nil || !SniffSummary(raw) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		n := len(inv.Summaries)
+		s := inv.Summaries[n-1]
+		got := fmt.Sprintf("%d runs, last %s %dx%d %v %v %v %v %v of line %s", n, s.Collective, s.Nodes, s.GPUs, s.Hosts, s.MinBytes, s.MaxBytes, s.MeanBusBW, s.PeakBusBW,
+			strings.TrimPrefix(s.Origins[0].Where, name+":"))
+		if got != want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

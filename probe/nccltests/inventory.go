@@ -28,6 +28,7 @@ func (o *Output) Inventories() []*probe.Inventory {
 			versions = append(versions, t.NCCL)
 		}
 		o.samples(inv, t)
+		o.products(inv, t)
 		if n, line := t.Wrong(); n > 0 {
 			inv.Events = append(inv.Events, probe.Event{
 				Kind: probe.EventWrongData, Text: fmt.Sprintf("%s: %.0f wrong elements", t.name(), n), Origins: []probe.Origin{o.origin(line)},
@@ -134,7 +135,7 @@ func (o *Output) samples(inv *probe.Inventory, t *Table) {
 		})
 		// A sample has no word for "not stated"; 0 GB/s would be a lie.
 		if last := &inv.Samples[len(inv.Samples)-1]; !r.OutOfPlace.AlgBW.Known() || !r.OutOfPlace.BusBW.Known() {
-			f, _ := Factor(t.Collective, ranks)
+			f, _ := probe.BusFactor(t.Collective, ranks)
 			last.AlgBW = float64(r.Bytes) / us / 1e3
 			last.BusBW = last.AlgBW * f
 		}
@@ -201,6 +202,16 @@ func (o *Output) gpus(inv *probe.Inventory, host string) {
 			g.Index = probe.Some(d.Device)
 		}
 		inv.GPUs = append(inv.GPUs, g)
+	}
+}
+
+// products adds the models of the GPUs that a run used, once for each host.
+func (o *Output) products(inv *probe.Inventory, t *Table) {
+	for _, d := range t.Devices {
+		same := func(p probe.GPUProduct) bool { return p.Name == d.Name && p.Host == d.Host }
+		if d.Name != "" && !slices.ContainsFunc(inv.Products, same) {
+			inv.Products = append(inv.Products, probe.GPUProduct{Name: d.Name, Host: d.Host, Origins: []probe.Origin{o.origin(d.Line)}})
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // stand before every write and so also within a row. It returns line itself
 // where nothing is to be removed.
 func clean(line []byte) []byte {
-	if bytes.IndexByte(line, 0x1b) < 0 && bytes.IndexByte(line, '\r') < 0 && bytes.IndexByte(line, '>') < 0 && bytes.IndexByte(line, 0xc2) < 0 {
+	if bytes.IndexByte(line, 0x1b) < 0 && bytes.IndexByte(line, '\r') < 0 && bytes.IndexByte(line, '<') < 0 && bytes.IndexByte(line, 0xc2) < 0 {
 		return line
 	}
 	out := make([]byte, 0, len(line))

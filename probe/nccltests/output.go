@@ -157,27 +157,20 @@ func (t *Table) Wrong() (n float64, line int) {
 	return n, line
 }
 
-// programs are the tests with the collective that each runs and the factor
-// from algorithm to bus bandwidth.
-var programs = []struct {
-	program, collective string
-	factor              func(ranks float64) float64
-}{
-	{"all_reduce_perf", "AllReduce", func(n float64) float64 { return 2 * (n - 1) / n }},
-	{"all_gather_perf", "AllGather", perRank},
-	{"reduce_scatter_perf", "ReduceScatter", perRank},
-	{"broadcast_perf", "Broadcast", one},
-	{"reduce_perf", "Reduce", one},
-	{"sendrecv_perf", "SendRecv", one},
-	{"alltoall_perf", "AllToAll", perRank},
-	{"alltoallv_perf", "AllToAllV", perRank},
-	{"gather_perf", "Gather", perRank},
-	{"scatter_perf", "Scatter", perRank},
-	{"hypercube_perf", "HyperCube", one},
+// programs are the tests with the collective that each runs.
+var programs = []struct{ program, collective string }{
+	{"all_reduce_perf", "AllReduce"},
+	{"all_gather_perf", "AllGather"},
+	{"reduce_scatter_perf", "ReduceScatter"},
+	{"broadcast_perf", "Broadcast"},
+	{"reduce_perf", "Reduce"},
+	{"sendrecv_perf", "SendRecv"},
+	{"alltoall_perf", "AllToAll"},
+	{"alltoallv_perf", "AllToAllV"},
+	{"gather_perf", "Gather"},
+	{"scatter_perf", "Scatter"},
+	{"hypercube_perf", "HyperCube"},
 }
-
-func perRank(n float64) float64 { return (n - 1) / n }
-func one(float64) float64       { return 1 }
 
 // collectiveOf names the collective of a program, whatever its builder put
 // behind the name ("all_reduce_perf_mpi").
@@ -188,14 +181,4 @@ func collectiveOf(program string) string {
 		}
 	}
 	return ""
-}
-
-// Factor is busbw divided by algbw for a collective of n ranks.
-func Factor(collective string, ranks int) (float64, bool) {
-	for _, p := range programs {
-		if p.collective == collective && ranks > 0 {
-			return p.factor(float64(ranks)), true
-		}
-	}
-	return 0, false
 }

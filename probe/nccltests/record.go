@@ -20,6 +20,28 @@ func recordAt(b []byte) int {
 	}
 }
 
+var infoRecord = []byte(" NCCL INFO ")
+
+// foreign reports a line that is one whole record "host:pid:tid [dev] NCCL INFO …"
+// and says nothing about the run. In a log with full output nearly all lines are
+// such; a host that begins with a digit may be a row's figure with a host behind.
+func (s *state) foreign(b []byte) bool {
+	at := bytes.Index(b, infoRecord)
+	if at <= 0 || b[0] <= '9' || b[0] == 'N' || b[0] == '[' {
+		return false
+	}
+	text := b[at+len(infoRecord):]
+	if s.op == "" || len(text) == 0 || text[0] == 'N' {
+		return false
+	}
+	head, dev, _ := bytes.Cut(b[:at], []byte(" "))
+	if len(dev) > 0 && (dev[0] != '[' || dev[len(dev)-1] != ']' || bytes.IndexByte(dev, ' ') >= 0) {
+		return false
+	}
+	_, ok := hostOf(head)
+	return ok
+}
+
 // recordStart finds where the envelope "host:pid:tid [dev] " of the record at
 // begins. A row may stand before it without a blank between; a host of the
 // device list tells where.
@@ -67,43 +89,37 @@ func hostOf(tok []byte) ([]byte, bool) {
 	return tok[:i], true
 }
 
-var environment = []byte(" set by environment to ")
+var environment = []byte("set by environment to ")
 
 // record takes from an NCCL record what belongs to the run: version, settings,
-// the collective that is called.
+// the collective that is called. It looks at the begin of the text alone, as a log
+// may hold a hundred million records.
 func (s *state) record(n int, b []byte) {
-	if i := bytes.Index(b, environment); i > 0 {
-		name := b[:i]
-		name = name[bytes.LastIndexByte(name, ' ')+1:]
-		if bytes.HasPrefix(name, []byte("NCCL_")) {
-			value := bytes.TrimRight(b[i+len(environment):], ". \t")
+	text := b[len("NCCL "):]
+	if !bytes.HasPrefix(text, []byte("version ")) {
+		text = text[bytes.IndexByte(text, ' ')+1:]
+	}
+	switch {
+	case bytes.HasPrefix(text, []byte("NCCL_")):
+		name, rest, _ := bytes.Cut(text, []byte(" "))
+		if value, ok := bytes.CutPrefix(rest, environment); ok {
+			s.setting(Setting{Name: s.text(name), Value: s.text(bytes.TrimRight(value, ". \t")), Line: n})
+		} else if value, ok := bytes.CutPrefix(rest, []byte("set to ")); ok { // NCCL_IB_HCA and a few others
 			s.setting(Setting{Name: s.text(name), Value: s.text(value), Line: n})
 		}
-		return
-	}
-	if i := bytes.Index(b, []byte(": opCount ")); i > 0 {
-		if s.op == "" {
-			name := b[:i]
-			s.op = s.text(name[bytes.LastIndexByte(name, ' ')+1:])
+	case s.op == "" && bytes.Contains(text[:min(len(text), 64)], []byte(": opCount ")):
+		name, _, _ := bytes.Cut(text, []byte(":"))
+		s.op = s.text(name)
+	default:
+		v, ok := bytes.CutPrefix(bytes.TrimPrefix(text, []byte("NCCL ")), []byte("version "))
+		if !ok {
+			return
 		}
-		return
-	}
-	if i := bytes.Index(b, []byte("NCCL version ")); i >= 0 {
-		v := b[i+len("NCCL version "):]
 		if j := bytes.IndexAny(v, "+ "); j >= 0 {
 			v = v[:j]
 		}
 		if t := s.running(); t != nil && t.NCCL == "" && len(v) > 0 && v[0] >= '0' && v[0] <= '9' {
 			t.NCCL = s.text(v)
-		}
-		return
-	}
-	// NCCL_IB_HCA and a few others have a wording of their own.
-	if i := bytes.Index(b, []byte(" set to ")); i > 0 {
-		name := b[:i]
-		name = name[bytes.LastIndexByte(name, ' ')+1:]
-		if bytes.HasPrefix(name, []byte("NCCL_")) {
-			s.setting(Setting{Name: s.text(name), Value: s.text(b[i+len(" set to "):]), Line: n})
 		}
 	}
 }

@@ -151,7 +151,7 @@ func byFigures(t *Table) string {
 		}
 	case reduces && near(1) && nOK && n > 2:
 		return "SendRecv"
-	case nOK && n > 2 && near(perRank(float64(n))) || nOK && n == 2 && near(0.5):
+	case nOK && n > 2 && near(float64(n-1)/float64(n)) || nOK && n == 2 && near(0.5):
 		if reduces {
 			return "ReduceScatter"
 		}
@@ -171,7 +171,7 @@ func inferRanks(t *Table) {
 	}
 	found := 0
 	for n := 2; n <= 4096; n++ {
-		if want, ok := Factor(t.Collective, n); ok && math.Abs(f-want) <= spread+1e-6 {
+		if want, ok := probe.BusFactor(t.Collective, n); ok && math.Abs(f-want) <= spread+1e-6 {
 			if found > 0 {
 				return
 			}
@@ -204,7 +204,7 @@ func checkRow(t *Table, r *Row) {
 			}
 		}
 		n, okN := t.Ranks.Get()
-		if factor, ok := Factor(t.Collective, n); okN && ok && okA && okB {
+		if factor, ok := probe.BusFactor(t.Collective, n); okN && ok && okA && okB {
 			lo, hi := (alg-h.halves[1])*factor, (alg+h.halves[1])*factor
 			if bus+h.halves[2] < lo*(1-slack) || bus-h.halves[2] > hi*(1+slack) {
 				r.Notes = append(r.Notes, fmt.Sprintf("%s: algbw %g × %.4g is busbw %.2f, not %g (%s of %d ranks)", h.name, alg, factor, alg*factor, bus, t.Collective, n))

@@ -127,7 +127,7 @@ func (s *state) line(n int, raw []byte, cut bool) {
 	if n <= 16 && bytes.IndexByte(raw, 0) >= 0 {
 		s.binary = true
 	}
-	if s.binary {
+	if s.binary || s.foreign(raw) {
 		return
 	}
 	b := clean(raw)

@@ -22,41 +22,70 @@ const (
 	maxText     = 4096      // bytes of one value
 )
 
-// Sniff reports whether a file that starts with head is an NCCL topology.
-func Sniff(head []byte) bool { return probe.XMLStarts(head, "system", "") }
+// topology is the form of NCCL_TOPO_FILE. What stands under <system> is also read
+// without it, as people cut it out.
+var topology = form{
+	root: "system", pieces: []string{"cpu", "pci"}, attributes: attributes,
+	others: map[string]string{"graphs": "an NCCL graph file (NCCL_GRAPH_FILE), not a topology"},
+}
+
+// Sniff reports whether a file that starts with head is an NCCL topology or a
+// piece of one.
+func Sniff(head []byte) bool {
+	return slices.ContainsFunc(append([]string{topology.root}, topology.pieces...), func(root string) bool {
+		return probe.XMLStarts(head, root, "")
+	})
+}
 
 // Decode reads a topology file. name is its base name. Faults in the text are
 // *probe.SyntaxError with the line; an input over probe.MaxInput is
 // probe.ErrTooLarge.
 func Decode(name string, r io.Reader) (*Document, error) {
-	raw, err := probe.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	d := decoder{doc: &Document{Name: name}, text: probe.TrimBOM(raw)}
-	if len(d.text) < len(raw) {
-		d.refuse(1, "a byte order mark before <system>")
-	}
-	if err := d.prepare(); err != nil {
-		return nil, err
-	}
-	if err := d.parse(); err != nil {
+	d := decoder{form: &topology, doc: &Document{Name: name}}
+	if err := d.read(r); err != nil {
 		return nil, err
 	}
 	if err := d.unique(); err != nil {
 		return nil, err
 	}
+	return d.doc, nil
+}
+
+// form is one of NCCL's two kinds of XML file.
+type form struct {
+	root       string
+	pieces     []string
+	others     map[string]string // see probe.XMLReader
+	attributes []attribute
+}
+
+type decoder struct {
+	form  *form
+	doc   *Document
+	text  []byte // comments are blanked by prepare
+	stack []*Element
+}
+
+// read builds the tree of elements and checks the attributes that the form knows.
+func (d *decoder) read(r io.Reader) error {
+	raw, err := probe.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.doc.Name, err)
+	}
+	if d.text = probe.TrimBOM(raw); len(d.text) < len(raw) {
+		d.refuse(1, "a byte order mark before <%s>", d.form.root)
+	}
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	if err := d.parse(); err != nil {
+		return err
+	}
 	slices.SortStableFunc(d.doc.Refused, func(a, b Issue) int { return a.Line - b.Line })
 	if len(d.doc.Refused) > maxIssues {
 		d.doc.Refused = d.doc.Refused[:maxIssues]
 	}
-	return d.doc, nil
-}
-
-type decoder struct {
-	doc   *Document
-	text  []byte // comments are blanked by prepare
-	stack []*Element
+	return nil
 }
 
 func (d *decoder) fault(line, col int, format string, args ...any) error {
@@ -91,7 +120,7 @@ func (d *decoder) prepare() error {
 	t := d.text
 	switch {
 	case len(bytes.TrimSpace(t)) == 0:
-		return d.fault(0, 0, "empty: no <system> element")
+		return d.fault(0, 0, "empty: no <%s> element", d.form.root)
 	case bytes.HasPrefix(t, []byte("\xff\xfe")), bytes.HasPrefix(t, []byte("\xfe\xff")):
 		return d.fault(0, 0, "UTF-16 text: save it as UTF-8 (NCCL reads nothing else)")
 	}
@@ -99,7 +128,7 @@ func (d *decoder) prepare() error {
 		return d.faultAt(i, "binary data, not XML")
 	}
 	t = slices.Clone(t)
-	line, counted := 1, 0
+	line, counted, tags := 1, 0, 0
 	lineAt := func(i int) int {
 		line += bytes.Count(t[counted:i], []byte("\n"))
 		counted = i
@@ -124,6 +153,9 @@ func (d *decoder) prepare() error {
 		}
 		if size > maxMarkup {
 			return d.faultAt(i, "a tag or comment of more than %d bytes", maxMarkup)
+		}
+		if tags++; tags > 2*maxElements {
+			break // too many for parse, which says where
 		}
 		tag := t[i : i+size]
 		switch {
@@ -178,8 +210,8 @@ func markup(t []byte) int {
 
 func (d *decoder) parse() error {
 	x := probe.XMLReader{
-		File: d.doc.Name, Root: "system", MaxDepth: maxDepth, MaxElements: maxElements, Name: qualified,
-		Others: map[string]string{"graphs": "an NCCL graph file (NCCL_GRAPH_FILE), not a topology"},
+		File: d.doc.Name, Root: d.form.root, Pieces: d.form.pieces, Others: d.form.others,
+		MaxDepth: maxDepth, MaxElements: maxElements, Name: qualified,
 	}
 	x.Reset(bytes.NewReader(d.text), 1)
 	attrs := 0
@@ -206,7 +238,7 @@ func (d *decoder) parse() error {
 				return d.stray(line, col, t, rest)
 			}
 		case xml.Directive:
-			return d.fault(line, col, "a document type or entity declaration, which no topology needs; refused")
+			return d.fault(line, col, "a document type or entity declaration, which NCCL's files do without; refused")
 		}
 	}
 }
@@ -227,10 +259,18 @@ func (d *decoder) stray(line, col int, all, rest []byte) error {
 
 func (d *decoder) open(t xml.StartElement, line, col int) error {
 	e := &Element{Name: qualified(t.Name), Line: line}
-	if n := len(d.stack); n > 0 {
+	switch n := len(d.stack); {
+	case n > 0:
 		d.stack[n-1].Children = append(d.stack[n-1].Children, e)
-	} else {
+	case e.Name == d.form.root:
 		d.doc.Root = e
+	case d.doc.Root == nil:
+		d.refuse(line, "a piece of a file, without <%s>", d.form.root)
+		d.doc.Piece = true
+		d.doc.Root = &Element{Name: d.form.root, Attrs: []probe.Attr{{Name: "version", Value: "1"}}, Line: line}
+		fallthrough
+	default:
+		d.doc.Root.Children = append(d.doc.Root.Children, e)
 	}
 	d.stack = append(d.stack, e)
 	seen := make(map[string]bool, len(t.Attr))
@@ -248,7 +288,7 @@ func (d *decoder) open(t xml.StartElement, line, col int) error {
 			return bad("holds a control character")
 		}
 		seen[name] = true
-		if known := attributeOf(e.Name, name); known != nil {
+		if known := attributeOf(d.form.attributes, e.Name, name); known != nil {
 			if err := known.check(a.Value); err != nil {
 				return bad("%v", err)
 			}
@@ -261,10 +301,11 @@ func (d *decoder) open(t xml.StartElement, line, col int) error {
 			d.refuse(line, "more than %d attributes: the rest is ignored", ncclAttrs)
 		}
 	}
-	if e.Name == "system" {
-		if v, ok := e.Int("version").Get(); !ok || v != 1 {
-			d.refuse(line, "<system> without version=\"1\"")
-		}
+	if v, ok := e.Int("version").Get(); e.Name == d.form.root && (!ok || v != 1) {
+		d.refuse(line, "<%s> without version=\"1\"", e.Name)
+	}
+	if s, _ := e.Text("busid"); shortBusID.MatchString(s) {
+		d.refuse(line, "busid %q has no bus number; NCCL takes its digits for %v", s, e.BusID("busid"))
 	}
 	return nil
 }

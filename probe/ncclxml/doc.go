@@ -8,6 +8,9 @@
 // attributes) and strict where a value would have to be guessed. What NCCL's own
 // parser, which is no XML parser, would refuse is listed in [Document.Refused].
 //
+// [DecodeGraphs] reads its other XML, search results (NCCL_GRAPH_DUMP_FILE and
+// NCCL_GRAPH_FILE), which say nothing of a machine.
+//
 // Names of elements and attributes, and what NCCL makes of missing ones, follow
 // NCCL 2.30.7 src/graph/xml.cc and topo.cc.
 package ncclxml

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +16,9 @@ import (
 type Document struct {
 	Name string   // base name of the file, for messages and origins
 	Root *Element // <system>
+	// Piece marks a piece that was cut out of a file, without <system>; Root then
+	// stands for the missing one.
+	Piece bool
 	// Refused lists what NCCL's own parser would not read, or would read
 	// differently, although it is well-formed XML: in the order of the text, at
 	// most ten.
@@ -60,7 +65,7 @@ func (e *Element) Hex(name string) probe.Opt[uint64] {
 }
 
 // BusID reads a bus id; the target of an NVLink whose far end is hidden has none.
-func (e *Element) BusID(name string) probe.Opt[probe.BDF] { return typed(e, name, probe.ParseBDF) }
+func (e *Element) BusID(name string) probe.Opt[probe.BDF] { return typed(e, name, parseBusID) }
 
 // Class reads a PCI class.
 func (e *Element) Class(name string) probe.Opt[probe.PCIClass] { return typed(e, name, parseClass) }
@@ -102,7 +107,7 @@ func (e *Element) set(name, value string) {
 	if value == "" || hasControl(value) {
 		return
 	}
-	if a := attributeOf(e.Name, name); a != nil && a.check(value) != nil {
+	if a := attributeOf(attributes, e.Name, name); a != nil && a.check(value) != nil {
 		return
 	}
 	e.Attrs = append(e.Attrs, probe.Attr{Name: name, Value: value})
@@ -120,7 +125,7 @@ func (d *Document) Hosts() []*Document {
 		if doc == nil {
 			root := *d.Root
 			root.Children = nil
-			doc = &Document{Name: d.Name, Root: &root, Refused: d.Refused}
+			doc = &Document{Name: d.Name, Root: &root, Piece: d.Piece, Refused: d.Refused}
 			at[hosts[c]] = doc
 			out = append(out, doc)
 		}
@@ -162,6 +167,8 @@ const (
 	mask
 	busID
 	nvlinkTarget // a bus id, or NVML's mark for a hidden end
+	pathType
+	device // of a graph file
 )
 
 // attribute is one that NCCL knows. Blank values are let through where NCCL
@@ -232,9 +239,9 @@ var attributes = []attribute{
 // maxLinks is the most NVLink or C2C links of one GPU that are believed.
 const maxLinks = 64
 
-func attributeOf(element, name string) *attribute {
-	for i := range attributes {
-		if a := &attributes[i]; a.element == element && a.name == name {
+func attributeOf(table []attribute, element, name string) *attribute {
+	for i := range table {
+		if a := &table[i]; a.element == element && a.name == name {
 			return a
 		}
 	}
@@ -276,11 +283,19 @@ func (a *attribute) check(s string) error {
 	case mask:
 		_, err = probe.ParseCPUMask(s)
 		want = "a CPU mask, hexadecimal in groups of 32 bits"
+	case pathType:
+		if !slices.Contains(pathTypes, s) {
+			return errors.New("none of the path types that NCCL reads: " + strings.Join(pathTypes, " "))
+		}
+		return nil
+	case device:
+		_, _, err = parseDevice(s)
+		want = "the number of a device"
 	case busID, nvlinkTarget:
 		if a.kind == nvlinkTarget && hiddenTarget(s) {
 			return nil
 		}
-		_, err = probe.ParseBDF(s)
+		_, err = parseBusID(s)
 		want = "a PCI address domain:bus:device.function"
 	}
 	if err != nil {
@@ -311,6 +326,17 @@ func parseClass(s string) (probe.PCIClass, error) {
 		v <<= 4
 	}
 	return probe.PCIClass(v), nil
+}
+
+// shortBusID is what simulators write. NCCL strings all digits of a bus id
+// together, function last, then two digits of device, two of bus (busIdToInt64).
+var shortBusID = regexp.MustCompile(`^[0-9a-fA-F]{4}:[01][0-9a-fA-F]\.[0-7]$`)
+
+func parseBusID(s string) (probe.BDF, error) {
+	if shortBusID.MatchString(s) {
+		s = "00" + s[:2] + ":" + s[2:]
+	}
+	return probe.ParseBDF(s)
 }
 
 // hiddenTarget recognises what NVML gives as the bus id of an NVLink end that a

@@ -118,7 +118,11 @@ func (r *reader) system(root *Element) error {
 		case "cpu":
 			err = r.cpu(e, mixed)
 		case "pci", "nic":
-			r.gap(e, fmt.Sprintf("<%s> on line %d: numa", e.Name, e.Line), "stands under no <cpu>; NCCL ignores it", "put it into the <cpu> of its NUMA node")
+			why, how := "stands under no <cpu>; NCCL ignores it", "put it into the <cpu> of its NUMA node"
+			if r.doc.Piece {
+				why, how = "the text is a piece of a topology, cut out below <cpu>", "give the whole file"
+			}
+			r.gap(e, fmt.Sprintf("<%s> on line %d: numa", e.Name, e.Line), why, how)
 			if err = r.pciOrNIC(e, root, place{}); err != nil {
 				return err
 			}
@@ -283,10 +287,16 @@ func (r *reader) gpus(pci *Element, d probe.PCIDevice) error {
 		GDR: flag(e.Int("gdr")), Extra: extra(e, "dev", "sm", "rank", "gdr"), Origins: r.origins(e),
 	}
 	if dev, ok := g.Index.Get(); ok {
-		if first := r.devs[dev]; first != nil {
+		switch first := r.devs[dev]; {
+		case first == nil:
+			r.devs[dev] = e
+		case !g.Rank.Known() || !first.Int("rank").Known() || g.Rank == first.Int("rank"):
 			return r.fault(e, "dev %d stands on line %d already", dev, first.Line)
+		default:
+			// Hosts without host_hash in one file, as simulators write it.
+			g.Index = probe.Opt[int]{}
+			r.gap(e, "gpu:"+d.Addr.String()+" index", fmt.Sprintf("dev %d stands on line %d already; the ranks differ, by which NCCL goes", dev, first.Line), "give each host a host_hash, or a file of its own")
 		}
-		r.devs[dev] = e
 	}
 	for _, other := range elements[1:] {
 		if other.Int("dev") != e.Int("dev") {

@@ -6,10 +6,14 @@ import (
 	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/flightrec"
 	"github.com/ncclmap/ncclmap/probe/hwlocxml"
+	"github.com/ncclmap/ncclmap/probe/ibstatus"
+	"github.com/ncclmap/ncclmap/probe/inspector"
 	"github.com/ncclmap/ncclmap/probe/kernlog"
 	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/probe/nccllog"
+	"github.com/ncclmap/ncclmap/probe/ncclras"
 	"github.com/ncclmap/ncclmap/probe/nccltests"
 	"github.com/ncclmap/ncclmap/probe/ncclxml"
 	"github.com/ncclmap/ncclmap/probe/nvbandwidth"
@@ -24,20 +28,26 @@ const (
 	kindCluster   = "ncclmap cluster"
 	kindNVML      = "NVML recording"
 	kindNCCLXML   = "NCCL topology XML"
+	kindGraphXML  = "NCCL graph XML"
 	kindSMITopo   = "nvidia-smi topo -m"
 	kindNCCLLog   = "NCCL log"
 	kindNCCLTests = "nccl-tests output"
+	kindSummary   = "summary of nccl-tests runs"
 	kindNVBand    = "nvbandwidth output"
 	kindKernLog   = "kernel log"
 	kindSMIQuery  = "nvidia-smi -q, nvlink or topo -p2p"
+	kindIBStatus  = "ibstatus"
 	kindHwlocXML  = "hwloc XML"
 	kindEnv       = "NCCL settings (env file, shell, nccl.conf, launcher, YAML)"
+	kindInspector = "NCCL Inspector records"
+	kindNCCLRAS   = "ncclras report"
+	kindFlightRec = "PyTorch flight recorder dump"
 	kindRoot      = "recorded root"
 )
 
 // format is one kind of text: how it is recognised and read. Formats are tried
-// in order, by content only. A document is the whole text; other formats may
-// stand in one text together, as people paste them.
+// in order, by content only. A document is the whole text, which may be a stream;
+// other formats may stand in one text together, as people paste them.
 type format struct {
 	kind     string
 	document bool
@@ -55,13 +65,19 @@ var formats = []format{
 		}
 		return c.Inventories(), nil
 	}},
+	{kind: kindInspector, document: true, sniff: inspector.Sniff, stream: streamed(inspector.Read, (*inspector.Dump).Inventories)},
+	{kind: kindFlightRec, document: true, sniff: flightrec.Sniff, stream: streamed(flightrec.Read, (*flightrec.Dump).Inventories)},
+	{kind: kindNCCLRAS, document: true, sniff: ncclras.Sniff, stream: streamed(ncclras.Read, (*ncclras.Report).Inventories)},
 	{kind: kindInventory, document: true, sniff: isJSONWith(`"schema"`), read: one(probe.Decode)},
 	{kind: kindNVML, document: true, sniff: isJSONWith(`"nvml"`, `"gpus"`), read: one(nvml.Replay)},
 	{kind: kindNCCLXML, document: true, sniff: ncclxml.Sniff, read: readNCCLXML},
+	{kind: kindGraphXML, document: true, sniff: ncclxml.SniffGraphs, read: one(fromReader(ncclxml.DecodeGraphs))},
 	{kind: kindHwlocXML, document: true, sniff: hwlocxml.Sniff, read: one(fromReader(hwlocxml.Decode))},
 	{kind: kindSMITopo, sniff: smitopo.Sniff, read: one(fromReader(smitopo.Decode))},
 	{kind: kindSMIQuery, sniff: smiquery.Sniff, read: one(fromReader(smiquery.Decode))},
+	{kind: kindIBStatus, sniff: ibstatus.Sniff, read: one(fromReader(ibstatus.Decode))},
 	{kind: kindNCCLTests, sniff: nccltests.Sniff, stream: streamed(nccltests.Read, (*nccltests.Output).Inventories)},
+	{kind: kindSummary, document: true, sniff: nccltests.SniffSummary, read: one(fromReader(nccltests.ReadSummary))},
 	{kind: kindNCCLLog, sniff: nccllog.Sniff, stream: streamed(nccllog.Read, (*nccllog.Log).Inventories)},
 	{kind: kindNVBand, sniff: nvbandwidth.Sniff, stream: streamed(nvbandwidth.Read, func(o *nvbandwidth.Output) []*probe.Inventory {
 		return []*probe.Inventory{o.Inventory()}

@@ -37,6 +37,7 @@ func readInput(p place, r io.Reader) ([]Source, error) {
 	if isTar(magic) {
 		return readTar(p, br)
 	}
+	br = probe.UTF8Reader(br)
 	head, err := io.ReadAll(io.LimitReader(br, headSize))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
@@ -44,14 +45,18 @@ func readInput(p place, r io.Reader) ([]Source, error) {
 	if len(head) < headSize {
 		return recognise(p, head)
 	}
+	whole := io.Reader(io.MultiReader(bytes.NewReader(head), br))
 	if streams := streamsOf(head); len(streams) > 0 {
-		return readStreams(p, streams, io.MultiReader(bytes.NewReader(head), br))
+		if !streams[0].document {
+			whole = unpaste(head, whole)
+		}
+		return readStreams(p, streams, whole)
 	}
 	limit := int64(probe.MaxInput)
 	if formats[0].sniff(head) {
 		limit = maxCluster
 	}
-	text, err := probe.ReadUpTo(io.MultiReader(bytes.NewReader(head), br), limit)
+	text, err := probe.ReadUpTo(whole, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
@@ -63,12 +68,14 @@ func readInput(p place, r io.Reader) ([]Source, error) {
 const maxCluster = 512 << 20
 
 // streamsOf returns the formats of a text of which only the head is known; none
-// where a format that reads the whole text claims it.
+// where a format that reads the whole text at once claims it.
 func streamsOf(head []byte) []format {
 	var out []format
 	for _, f := range formats {
 		switch {
 		case !f.sniff(head):
+		case f.document && f.stream != nil:
+			return []format{f}
 		case f.document:
 			return nil
 		case f.stream != nil:
@@ -108,51 +115,71 @@ func readStreams(p place, streams []format, r io.Reader) ([]Source, error) {
 
 // recognise finds the formats of a whole text and reads it.
 func recognise(p place, text []byte) ([]Source, error) {
-	text = plain(text)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, fmt.Errorf("%s: empty", p.name)
 	}
+	fs := formatsOf(text)
+	if len(fs) == 1 && fs[0].document {
+		return readText(p, text, fs)
+	}
+	plain, err := io.ReadAll(unpaste(text, bytes.NewReader(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
 	var out []Source
+	documents, rest := takeDocuments(plain)
+	if len(documents) > 0 || !bytes.Equal(rest, text) {
+		fs = formatsOf(rest)
+	}
+	for _, d := range documents {
+		s, err := readText(p, d, formatsOf(d))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s...)
+	}
+	s, err := readText(p, rest, fs)
+	if err != nil {
+		return nil, err
+	}
+	if out = append(out, s...); len(out) == 0 {
+		return nil, refuse(p, plain)
+	}
+	return out, nil
+}
+
+// formatsOf returns the formats of a whole text: one document, or what stands in it
+// together.
+func formatsOf(text []byte) []format {
+	var out []format
 	for _, f := range formats {
-		if !f.sniff(text) {
+		if f.document && len(out) > 0 || !f.sniff(text) {
 			continue
 		}
+		out = append(out, f)
+		if f.document {
+			break
+		}
+	}
+	return out
+}
+
+// readText gives a whole text to its readers.
+func readText(p place, text []byte, fs []format) ([]Source, error) {
+	var out []Source
+	for _, f := range fs {
 		s, err := f.source(p, func(f format) ([]*probe.Inventory, error) {
 			if f.stream != nil {
 				return f.stream(p.base, bytes.NewReader(text))
 			}
-			return f.read(p.base, text)
+			return f.read(p.base, straighten(text))
 		})
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, s)
-		if f.document {
-			break
-		}
 	}
-	if len(out) > 0 {
-		return out, nil
-	}
-	what := "text"
-	switch head := text[:min(len(text), 8192)]; {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")), bytes.HasPrefix(head, []byte("7z\xbc\xaf\x27\x1c")):
-		return nil, fmt.Errorf("%s: a zip, xz or 7z archive is %w; unpack it and name its folder", p.name, ErrUnrecognised)
-	case bytes.IndexByte(head, 0) >= 0:
-		what = "binary data"
-	}
-	return nil, fmt.Errorf("%s: %s %w; readable are: %s", p.name, what, ErrUnrecognised, strings.Join(Kinds(), ", "))
-}
-
-// plain turns UTF-16, as PowerShell and some editors save it, into UTF-8; other
-// texts are left to their readers.
-func plain(text []byte) []byte {
-	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		if s, err := probe.DecodeText(text); err == nil {
-			return []byte(s)
-		}
-	}
-	return probe.TrimBOM(text)
+	return out, nil
 }
 
 // source makes the source of what the format's reader returns.

@@ -24,6 +24,7 @@ var (
 	allDown   = regexp.MustCompile(`(?i)unable to retrieve NVLink information as all links are inactive`)
 	noDevices = regexp.MustCompile(`^(?:No devices were found|NVIDIA-SMI has failed|Failed to initialize NVML)`)
 	noHandle  = regexp.MustCompile(`^Unable to determine the device handle for (.{1,200})$`)
+	pageTag   = regexp.MustCompile(`^</?(?:details|summary|pre|code|p|br|b|div|blockquote)\b`)
 	separator = regexp.MustCompile(`^(?:==|--|\$ |# |>)`)
 )
 
@@ -43,7 +44,7 @@ func Sniff(head []byte) bool {
 			return true
 		case strings.HasPrefix(t, "<"):
 			// Another XML document may quote anything further down.
-			if !strings.HasPrefix(t, "<?") && !strings.HasPrefix(t, "<!--") {
+			if !strings.HasPrefix(t, "<?") && !strings.HasPrefix(t, "<!--") && !pageTag.MatchString(t) {
 				return false
 			}
 		case listGPU.MatchString(t):

@@ -230,7 +230,6 @@ func TestUnknownLinks(t *testing.T) {
 		{"lost", list() + "Unable to determine the device handle for GPU0000:41:00.0: Unknown Error\n", "cannot open it"},
 		{"none", "No devices were found\n", "No devices were found"},
 		{"no driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", "NVIDIA-SMI has failed"},
-		{"topo -m too", list() + " \tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-7\nGPU1\tNV18\t X \t0-7\n", "topo -m"},
 	} {
 		inv := decode(t, c.name, c.text)
 		if len(inv.Gaps) == 0 || !strings.Contains(inv.Gaps[0].Why, c.gap) {
@@ -239,6 +238,14 @@ func TestUnknownLinks(t *testing.T) {
 		if n := len(inv.GPUs); n > 0 && inv.GPUs[n-1].NVLinks.Known() {
 			t.Errorf("%s: %+v", c.name, inv.GPUs[n-1].NVLinks)
 		}
+	}
+}
+
+// The matrix of topo -m in the same text is another reader's.
+func TestTopoMIsPassedOver(t *testing.T) {
+	inv := decode(t, "x", list("Link 0: 26.562 GB/s")+" \tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-7\nGPU1\tNV18\t X \t0-7\n")
+	if len(inv.Gaps) != 0 || len(inv.GPUs) == 0 || !inv.GPUs[0].NVLinks.Known() {
+		t.Errorf("%+v, %+v", inv.GPUs, inv.Gaps)
 	}
 }
 

@@ -111,7 +111,7 @@ func (p *parser) matrix(columns []string, at int, label string) (int, error) {
 		line  int
 	}
 	var rows []row
-	codes := false
+	codes := false // of topo -m
 	for at+1 < len(p.text) {
 		f := strings.Fields(p.text[at+1])
 		if len(f) > 0 && !slices.Contains(columns, f[0]) || len(f) == 0 && len(rows) > 0 || len(f) == 1 && len(columns) > 1 && len(rows) == 0 {
@@ -126,10 +126,7 @@ func (p *parser) matrix(columns []string, at int, label string) (int, error) {
 	}
 	foreign := slices.ContainsFunc(columns, func(c string) bool { return !gpuColumn.MatchString(c) })
 	if codes || foreign || len(rows) == 0 {
-		if codes {
-			p.gap(line, "relations", "the matrix of nvidia-smi topo -m is not read from this text", "give it as a file of its own")
-		}
-		return at, nil
+		return at, nil // the matrix of topo -m is smitopo's
 	}
 	if len(columns) > maxGPUs {
 		return 0, p.fault(line, "%d columns, at most %d are believed", len(columns), maxGPUs)

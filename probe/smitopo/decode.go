@@ -14,15 +14,22 @@ import (
 // maxDevices bounds the columns of a matrix; a rack shows 72 GPUs.
 const maxDevices = 512
 
+// maxLine is the longest line that is looked at, far above a matrix of maxDevices.
+const maxLine = 64 << 10
+
 // Sniff reports whether a text holds a topology matrix: a line that names GPUs
 // as columns and after it a row of path codes.
 func Sniff(head []byte) bool {
-	text, err := plainText(head)
+	raw, err := probe.DecodeText(head)
 	if err != nil {
 		return false
 	}
 	columns := 0
-	for _, line := range lines(text) {
+	for line := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if len(line) > maxLine || columns == 0 && !strings.Contains(line, "GPU") {
+			continue // most lines of a log
+		}
+		line = lines(escapes.ReplaceAllString(line, ""))[0]
 		if n := len(summaryColumns(line)); n > 0 {
 			columns = n
 			continue
@@ -82,6 +89,7 @@ type row struct {
 	line  int
 	name  string
 	cells []string // one per device, fewer where the row is cut
+	glued string   // cells that had run together
 	open  bool     // the text ends in the last of them, which may be cut
 	tail  map[string]string
 }
@@ -112,6 +120,7 @@ var (
 	glued       = regexp.MustCompile(`^(?:GPU\d+|NIC\d+|mlx\d_(?:[a-z]+_?)?\d+)+$`)
 	gluedPart   = regexp.MustCompile(`GPU\d+|NIC\d+|mlx\d_(?:[a-z]+_?)?\d+`)
 	nicLegend   = regexp.MustCompile(`^\s*(NIC\d+)\s*:\s*(\S+)\s*$`)
+	gluedCode   = regexp.MustCompile(`^(?:X|PIX|PXB|PHB|NODE|SYS|SOC|NV[1-9][0-9]?)`)
 	gpuRange    = regexp.MustCompile(`^GPU\d+-(?:GPU)?\d+$`)
 )
 
@@ -212,6 +221,9 @@ func (p *parser) scan(text []string) error {
 	var pending *header // a header that no row has followed yet
 	for i, line := range text {
 		n := i + 1
+		if len(line) > maxLine {
+			continue
+		}
 		if m := nicLegend.FindStringSubmatch(line); m != nil {
 			if have, ok := p.legend[m[1]]; ok && have != m[2] {
 				return p.fault(n, "NIC legend: %s is %s and %s", m[1], probe.Excerpt(have), probe.Excerpt(m[2]))
@@ -311,17 +323,22 @@ func (p *parser) row(n int, name, line string) error {
 		if cell == "" {
 			break
 		}
-		if cell == "SOC" { // what drivers before 375 call SYS
-			cell = "SYS"
+		codes := split(cell)
+		if codes == nil && len(p.header.tail) > 0 && !codeLike(cell) {
+			break // the row goes on with affinities
 		}
-		if cell != "X" && !pathCode(cell) {
-			if len(p.header.tail) > 0 && !codeLike(cell) {
-				break // the row goes on with affinities
-			}
+		if codes == nil || len(r.cells)+len(codes) > len(columns) {
 			return p.fault(n, "row %s: %q in column %s is no path code; cells may have run together", probe.Excerpt(name), probe.Excerpt(cell), columns[len(r.cells)])
 		}
-		r.cells = append(r.cells, cell)
+		if len(codes) > 1 {
+			r.glued = cell
+		}
+		r.cells = append(r.cells, codes...)
 		rest = rest[end:]
+	}
+	// Where cells are missing too, nothing shows which the others are.
+	if r.glued != "" && len(r.cells) < len(columns) {
+		return p.fault(n, "row %s: %q is no path code; cells may have run together, and the row has %d of %d", probe.Excerpt(name), probe.Excerpt(r.glued), len(r.cells), len(columns))
 	}
 	var err error
 	if r.tail, err = p.tail(rest); err != nil {
@@ -329,6 +346,26 @@ func (p *parser) row(n int, name, line string) error {
 	}
 	p.rows[name] = r
 	return nil
+}
+
+// split takes cells that have run together apart, NODENODE for one; nil where
+// they are no path codes. No code is the beginning of another but NV1 of NV12, so
+// there is one way at most.
+func split(cell string) []string {
+	var out []string
+	for cell != "" {
+		code := gluedCode.FindString(cell)
+		switch code {
+		case "":
+			return nil
+		case "SOC": // what drivers before 375 call SYS
+			out = append(out, "SYS")
+		default:
+			out = append(out, code)
+		}
+		cell = cell[len(code):]
+	}
+	return out
 }
 
 // tail reads the columns behind the matrix. Where tabs separate them an empty
@@ -393,7 +430,7 @@ func (p *parser) aligned(r *row, own int) error {
 func (p *parser) inventory() (*probe.Inventory, error) {
 	inv := &probe.Inventory{Schema: probe.Schema}
 	columns := p.header.devices
-	var missing, unnamed []string
+	var missing, unnamed, glued []string
 	for i, name := range columns {
 		line := p.header.line
 		r := p.rows[name]
@@ -403,6 +440,9 @@ func (p *parser) inventory() (*probe.Inventory, error) {
 			line = r.line
 			if err := p.aligned(r, i); err != nil {
 				return nil, err
+			}
+			if r.glued != "" {
+				glued = append(glued, fmt.Sprintf("%s on line %d: %s", name, line, r.glued))
 			}
 		}
 		if nicName.MatchString(name) && p.legend[name] == "" {
@@ -423,6 +463,11 @@ func (p *parser) inventory() (*probe.Inventory, error) {
 	if n := len(columns)*(len(columns)-1)/2 - len(inv.Relations); n > 0 {
 		inv.Gaps = append(inv.Gaps, probe.Gap{
 			What: "relations", Why: fmt.Sprintf("the matrix has no row of %s; %d pairs are unknown", strings.Join(missing, ", "), n), How: how, Origin: p.origin(p.header.line),
+		})
+	}
+	if len(glued) > 0 {
+		inv.Gaps = append(inv.Gaps, probe.Gap{
+			What: "relations", Why: fmt.Sprintf("cells have run together (%s); read apart, as only so each row has %d", strings.Join(glued, ", "), len(columns)), How: how, Origin: p.origin(p.header.line),
 		})
 	}
 	if len(unnamed) > 0 {

@@ -150,6 +150,23 @@ func TestDialects(t *testing.T) {
 	}
 }
 
+// TestGluedCells: cells that ran together are told apart where each row then has
+// one for every column, and it is said.
+func TestGluedCells(t *testing.T) {
+	text := strings.NewReplacer("NV18\tPXB\tSYS", "NV18PXBSYS", "SYS\t X \tSYS\t\t", "SYSXSOC\t\t").Replace(whole)
+	const gap = "gap relations: cells have run together (GPU0 on line 2: NV18PXBSYS, NIC0 on line 4: SYSXSOC); read apart, as only so each row has 4\n"
+	if d := cmp.Diff(wholeFacts+gap, facts(decode(t, text))); d != "" {
+		t.Error(d)
+	}
+	for cell, want := range map[string]string{
+		"NODENODE": "NODE NODE", "NV12NV1NV4": "NV12 NV1 NV4", "XPHB": "X PHB", "SOC": "SYS", "NODENOD": "", "NV0": "", "0-31": "", "NVNV1": "",
+	} {
+		if got := strings.Join(split(cell), " "); got != want {
+			t.Errorf("%s: %s, want %s", cell, got, want)
+		}
+	}
+}
+
 func TestOrigins(t *testing.T) {
 	inv := decode(t, whole)
 	if got := inv.GPUs[1].Origins[0].String() + ", " + inv.Relations[2].Origins[0].String() + ", " + inv.HCAs[0].Origins[0].String(); got != "smitopo topo.txt:3, smitopo topo.txt:2, smitopo topo.txt:4" {
@@ -172,7 +189,9 @@ func TestRefused(t *testing.T) {
 		{"columns only", "\tGPU0\tGPU1\n\nLegend:\n", "topo.txt:1: no row follows the line that names the columns"},
 		{"peer access", " \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n", "topo.txt:2: the matrix holds peer access states"},
 		{"summary", "   GPU0-3  GPU4-7  mlx5_0\nGPU0-3 X PHB PIX\n", "topo.txt:1: columns name several GPUs each"},
-		{"cells run together", replace("NV18\tPXB\tSYS", "NV18\tPXBSYS"), `topo.txt:2: row GPU0: "PXBSYS" in column NIC0 is no path code; cells may have run together`},
+		{"cells run together, one lost", replace("NV18\tPXB\tSYS", "NV18PXB"), `topo.txt:2: row GPU0: "NV18PXB" is no path code; cells may have run together, and the row has 3 of 4`},
+		{"cells run together, one too many", replace("NV18\tPXB\tSYS", "NV18\tPXBSYS\tSYS"), `topo.txt:2: row GPU0: "N/A" stands behind the last column`},
+		{"cell and affinity run together", replace("NV18\tPXB\tSYS\t0", "NV18\tPXB\tSYS0"), `topo.txt:2: row GPU0`},
 		{"cut code", replace("GPU1\tNV18", "GPU1\tNV1"), "topo.txt:3: GPU1 to GPU0 is NV1, but GPU0 to GPU1 is NV18 on line 2"},
 		{"contradiction", replace("NIC0\tPXB", "NIC0\tPIX"), "topo.txt:4: NIC0 to GPU0 is PIX, but GPU0 to NIC0 is PXB on line 2"},
 		{"X lost", replace("GPU1\tNV18\t X \t", "GPU1\tNV18\t"), "topo.txt:3: row GPU1: SYS in column GPU1, want X in its own column only; it has 3 of 4 cells"},
@@ -268,8 +287,7 @@ func TestShared(t *testing.T) {
 		t.Skip("no corpus beside the checkout")
 	}
 	refused := map[string]string{
-		"nccl-371-v100pcie8-phb.txt":      "a summary written by hand: columns GPU0-3, GPU4-7",
-		"nccl-820-a100x8-10nic-glued.txt": "cells run together on line 2: NODENODE",
+		"nccl-371-v100pcie8-phb.txt": "a summary written by hand: columns GPU0-3, GPU4-7",
 	}
 	for _, f := range append(files, filepath.Join(dir, "captures/2xh200-vm/topo-m.txt")) {
 		raw, err := os.ReadFile(f)
@@ -372,5 +390,20 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What the quick look lets through must hold no escape.
+func TestMayEscape(t *testing.T) {
+	for text, want := range map[string]bool{
+		"\x1b[4mGPU0\x1b[0m": true, "\u241b[4mGPU0": true, "^[[4mGPU0": true, "\u009b4m": true, "GPU0[4m": true, "[0;31mX": true, "\x07": true, "a\x08b": true,
+		"node1:1:2 [0] NCCL INFO [12] m": false, "[m": false, "[3": false, "GPU0\tGPU1": false, "": false,
+	} {
+		if got := mayEscape(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+		if !mayEscape(text) && escapes.ReplaceAllString(text, "") != text {
+			t.Errorf("%q holds an escape", text)
+		}
 	}
 }

@@ -20,7 +20,30 @@ func plainText(raw []byte) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", errors.New("empty: no matrix")
 	}
-	return escapes.ReplaceAllString(text, ""), nil
+	if mayEscape(text) {
+		text = escapes.ReplaceAllString(text, "")
+	}
+	return text, nil
+}
+
+// mayEscape reports a text that may hold a match of escapes: the search itself is
+// slow, and long logs are tried too.
+func mayEscape(text string) bool {
+	for _, mark := range []string{"\x1b", "\u241b", "^[", "\u009b", "\x07", "\x08", "\x0e", "\x0f"} {
+		if strings.Contains(text, mark) {
+			return true
+		}
+	}
+	for rest := text; ; {
+		_, after, found := strings.Cut(rest, "[")
+		if !found {
+			return false
+		}
+		rest = after
+		if n := len(after) - len(strings.TrimLeft(after, "0123456789;")); n > 0 && n < len(after) && after[n] == 'm' {
+			return true
+		}
+	}
 }
 
 // escapes are control sequences (ECMA-48 CSI and OSC), and colour codes whose
@@ -42,7 +65,9 @@ func lines(text string) []string {
 	}, text)
 	out := strings.Split(text, "\n")
 	for i, l := range out {
-		out[i] = rankPrefix.ReplaceAllString(l, "")
+		if strings.HasPrefix(l, "[") {
+			out[i] = rankPrefix.ReplaceAllString(l, "")
+		}
 	}
 	return out
 }

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -121,13 +119,13 @@ func (r *reader) port(object string, n int, dir string) probe.HCAPort {
 	p := probe.HCAPort{
 		Port:      n,
 		LinkLayer: get(r, object, dir, "link_layer", parseLinkLayer).Or(""),
-		State:     get(r, object, dir, "state", parseState).Or(""),
-		PhysState: get(r, object, dir, "phys_state", parseState).Or(""),
+		State:     get(r, object, dir, "state", probe.ParsePortState).Or(""),
+		PhysState: get(r, object, dir, "phys_state", probe.ParsePortState).Or(""),
 		RateText:  r.str(object, dir, "rate"),
 		LID:       r.str(object, dir, "lid"),
 	}
 	if p.RateText != "" {
-		rate, err := parseRate(p.RateText)
+		rate, err := probe.ParsePortRate(p.RateText)
 		if err != nil {
 			r.gap(object+" rate", path.Join(dir, "rate"), err)
 		}
@@ -158,20 +156,6 @@ func (r *reader) port(object string, n int, dir string) probe.HCAPort {
 	return p
 }
 
-// parseState reads "4: ACTIVE" and "5: LinkUp". The kernel writes "<unknown>"
-// for numbers that it does not know.
-func parseState(s string) (probe.Opt[string], error) {
-	number, word, ok := strings.Cut(s, ":")
-	word = plain(word)
-	if _, err := strconv.Atoi(strings.TrimSpace(number)); err != nil || !ok || word == "" {
-		return probe.Opt[string]{}, fmt.Errorf("port state %.40q: want a number and a word", s)
-	}
-	if strings.Contains(word, "<") {
-		return probe.Opt[string]{}, nil
-	}
-	return probe.Some(word), nil
-}
-
 func parseLinkLayer(s string) (probe.Opt[string], error) {
 	switch s {
 	case "InfiniBand", "Ethernet":
@@ -180,22 +164,6 @@ func parseLinkLayer(s string) (probe.Opt[string], error) {
 		return probe.Opt[string]{}, nil
 	}
 	return probe.Opt[string]{}, fmt.Errorf("link layer %.40q: neither InfiniBand nor Ethernet", s)
-}
-
-// maxGbps is the highest port rate that is believed, in Gb/s.
-const maxGbps = 1e6
-
-// parseRate reads "400 Gb/sec (4X NDR)" and "2.5 Gb/sec (1X SDR)".
-func parseRate(s string) (probe.Opt[probe.Rate], error) {
-	number, rest, _ := strings.Cut(s, " ")
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !strings.HasPrefix(rest, "Gb/sec") || !(v >= 0 && v <= maxGbps) {
-		return probe.Opt[probe.Rate]{}, fmt.Errorf("port rate %.40q: want a number of Gb/sec", s)
-	}
-	if v == 0 {
-		return probe.Opt[probe.Rate]{}, nil
-	}
-	return probe.Some(probe.Mbps(v * 1000)), nil
 }
 
 // parseGUID reads 9803:9b03:00aa:bb01; all zeros is unknown.

@@ -99,7 +99,7 @@ func parseFlag(s string) (probe.Opt[bool], error) {
 func parseSpeed(s string) (probe.Opt[probe.Rate], error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
-	case err != nil || n > maxGbps*1000 && n != 1<<32-1:
+	case err != nil || n > probe.MaxPortGbps*1000 && n != 1<<32-1:
 		return probe.Opt[probe.Rate]{}, fmt.Errorf("speed %.20q: not a number of Mb/s", s)
 	case n <= 0 || n == 1<<32-1:
 		return probe.Opt[probe.Rate]{}, nil

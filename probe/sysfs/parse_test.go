@@ -42,13 +42,13 @@ func TestParsers(t *testing.T) {
 		{"link speed", text(probe.ParsePCIeSpeed),
 			map[string]string{"32.0 GT/s PCIe": "32.0 GT/s", "8 GT/s": "8.0 GT/s", "Unknown": "unknown", "Unknown speed": "unknown"},
 			[]string{"32", "7.0 GT/s"}},
-		{"port rate", text(parseRate),
+		{"port rate", text(probe.ParsePortRate),
 			map[string]string{
 				"400 Gb/sec (4X NDR)": "50 GB/s", "200 Gb/sec (4X HDR)": "25 GB/s", "100 Gb/sec (2X HDR)": "12.5 GB/s",
 				"2.5 Gb/sec (1X SDR)": "0.31 GB/s", "10 Gb/sec (4X)": "1.25 GB/s", "0 Gb/sec": "unknown",
 			},
 			[]string{"", "400", "Gb/sec", "NaN Gb/sec", "+Inf Gb/sec", "-1 Gb/sec", "1e300 Gb/sec", "400 Mb/sec"}},
-		{"port state", text(parseState),
+		{"port state", text(probe.ParsePortState),
 			map[string]string{"4: ACTIVE": "ACTIVE", "5: LinkUp": "LinkUp", "7: Phy Test": "Phy Test", "9: <unknown>": "unknown"},
 			[]string{"", "ACTIVE", "4:", ": ACTIVE", "four: ACTIVE"}},
 		{"link layer", text(parseLinkLayer),
@@ -228,7 +228,7 @@ func FuzzRate(f *testing.F) {
 	f.Add("400 Gb/sec (4X NDR)")
 	f.Add("2.5 Gb/sec (1X SDR)")
 	f.Fuzz(func(t *testing.T, s string) {
-		v, err := parseRate(s)
+		v, err := probe.ParsePortRate(s)
 		if r, ok := v.Get(); ok && (err != nil || r <= 0) {
 			t.Errorf("%q: %v, %v", s, r, err)
 		}
@@ -239,7 +239,7 @@ func FuzzState(f *testing.F) {
 	f.Add("4: ACTIVE")
 	f.Add("9: <unknown>")
 	f.Fuzz(func(t *testing.T, s string) {
-		v, err := parseState(s)
+		v, err := probe.ParsePortState(s)
 		if w, ok := v.Get(); ok && (err != nil || w == "" || w != plain(w)) {
 			t.Errorf("%q: %q, %v", s, w, err)
 		}

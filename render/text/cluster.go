@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
@@ -87,10 +89,14 @@ func HostNames(names []string) string {
 	return fmt.Sprintf("%s, %s, … %s", names[0], names[1], names[len(names)-1])
 }
 
-// Jobs says in one line what is known of jobs; nothing where nothing is.
+// Jobs says in one line what is known of jobs, nothing where nothing is, and prints
+// graph files and summaries of runs.
 func Jobs(w io.Writer, j *probe.Job) error {
 	if j.NoJob() {
 		return nil
+	}
+	if err := jobFiles(w, j); err != nil {
+		return err
 	}
 	var parts []string
 	for _, x := range []struct {
@@ -101,11 +107,29 @@ func Jobs(w io.Writer, j *probe.Job) error {
 			parts = append(parts, plural(x.n, x.one))
 		}
 	}
+	parts = append(parts, troubled(j.Comms)...)
 	if len(parts) == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(w, "jobs: %s\n", strings.Join(parts, ", "))
 	return err
+}
+
+// troubled counts the ranks that a running job reports in a state of their own.
+func troubled(comms []probe.Comm) []string {
+	n := map[string]int{}
+	for _, c := range comms {
+		for _, m := range c.Members {
+			if m.State != "" {
+				n[m.State]++
+			}
+		}
+	}
+	var out []string
+	for _, s := range slices.Sorted(maps.Keys(n)) {
+		out = append(out, plural(n[s], "rank")+" "+s)
+	}
+	return out
 }
 
 // faults counts the events that are no mere notes.

@@ -170,12 +170,15 @@ func limits(res check.Result) string {
 // Inventory prints a host as tree and matrix, with what could not be read and
 // where sources disagree. marks are words to put beside nodes, by key.
 func Inventory(w io.Writer, t *graph.Topology, marks map[string]string) error {
-	if err := Tree(w, t, marks); err != nil {
-		return err
-	}
-	io.WriteString(w, "\n")
-	if err := Matrix(w, t); err != nil {
-		return err
+	// Graph files and summaries of runs name no machine.
+	if len(t.Nodes) > 0 || len(t.Inv.Graphs)+len(t.Inv.Summaries) == 0 {
+		if err := Tree(w, t, marks); err != nil {
+			return err
+		}
+		io.WriteString(w, "\n")
+		if err := Matrix(w, t); err != nil {
+			return err
+		}
 	}
 	if err := Jobs(w, &t.Inv.Job); err != nil {
 		return err

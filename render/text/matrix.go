@@ -33,6 +33,9 @@ func Matrix(w io.Writer, t *graph.Topology) error {
 
 func homeText(n *graph.Node) string {
 	if n.Home == nil || n.Home.Hidden {
+		if n.Kind == graph.KindGPU && n.GPU.NUMAAffinity.Known() {
+			return n.GPU.NUMAAffinity.String() // the driver says what the tree does not
+		}
 		return "?"
 	}
 	return strings.TrimPrefix(n.Home.Label, "NUMA ")

@@ -4,45 +4,45 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ncclmap/ncclmap/graph/model"
-	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/tune"
 )
 
-// modelSizes are the sizes whose times are printed.
-var modelSizes = []struct {
-	name  string
-	bytes int64
-}{{"8 B", 8}, {"64 KiB", 64 << 10}, {"1 MiB", 1 << 20}, {"16 MiB", 16 << 20}, {"128 MiB", 128 << 20}, {"1 GiB", 1 << 30}}
-
 // Prediction is the prediction in one line.
 func Prediction(an *tune.Analysis) string {
-	p := an.Ring
-	if p.Unknown != nil {
+	p := an.Pred
+	switch {
+	case p.Unknown != nil:
 		return "none: " + p.Unknown.Error()
-	}
-	if p.Search.Ranks == 1 {
+	case p.Untimed != nil:
+		return "none: " + p.Untimed.Error()
+	case p.Search.Ranks == 1:
 		return "none: one GPU has nobody to talk to"
 	}
-	for _, t := range p.Tuning {
-		if t.Proto != model.Simple {
-			continue
-		}
-		factor, _ := model.BusFactor(t.Collective, p.Search.Ranks)
-		us, _ := t.Time(1 << 30)
-		return fmt.Sprintf("ring all-reduce over %d GPUs, %d channels: bus bandwidth %s GB/s and latency %s µs with Simple; 1 GiB in %s µs (NCCL %s's own model; Tree and NVLS not modelled)",
-			p.Search.Ranks, p.Search.Channels, num(t.BWGBs*factor), num(t.LatencyUS), num(us), model.NCCLVersion)
+	const bytes = 1 << 30
+	c, ok := p.Model.Choose(model.AllReduce, bytes)
+	if !ok {
+		return "none: the settings leave no algorithm for all-reduce"
 	}
-	return "none"
+	factor, _ := model.BusFactor(model.AllReduce, p.Search.Ranks)
+	return fmt.Sprintf("all-reduce of 1 GiB over %d GPUs: NCCL %s takes %s with %s on %s and believes in %s µs, a bus bandwidth of %s GB/s (its own model, not a measurement)",
+		p.Search.Ranks, version(p), c.Algo, c.Proto, plural(c.ChannelsUsed, "channel"), num(c.TimeUS), num(factor*bytes/(1000*c.TimeUS)))
 }
 
-// Model prints the prediction with its terms.
+// Model prints the prediction: graphs, and by collective and size what NCCL would
+// run and believe; where the options ask for it the terms of its figures.
 func Model(w io.Writer, an *tune.Analysis) error {
 	out := bufio.NewWriter(w)
-	p := an.Ring
-	fmt.Fprintf(out, "NCCL %s's own model: ring all-reduce on one node, %s\n", model.NCCLVersion, plural(len(an.Inv.GPUs), "GPU"))
+	p := an.Pred
+	fmt.Fprintf(out, "NCCL %s's own model: %s\n", version(p), what(an))
+	if !model.Verified(version(p)) {
+		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
+	}
+	printSettings(out, p.Options.Settings)
 	if p.View != nil {
 		for _, a := range p.View.Assumptions {
 			fmt.Fprintf(out, "assumed: %s\n", a)
@@ -56,46 +56,117 @@ func Model(w io.Writer, an *tune.Analysis) error {
 		fmt.Fprintln(out, "no prediction: one GPU has nobody to talk to")
 		return out.Flush()
 	}
-	if g, ok := p.Search.Graph(search.Ring); ok {
-		fmt.Fprintf(out, "\nring graph: %d channels × %s GB/s, GPU–GPU paths up to %s; the communicator runs %d channels\n",
-			g.Channels, num(g.BWIntra), g.TypeIntra, p.Search.Channels)
-		if g.Fallback {
-			fmt.Fprintln(out, "  no ring fits at any speed that NCCL tries; it falls back to simple order")
-		}
-		if g.CutShort {
-			fmt.Fprintln(out, "  the search was cut short: the best found within its budget")
-		}
-		printRings(out, g)
+	printGraphs(out, p.Search)
+	printBound(out, p.Bound)
+	if p.Untimed != nil {
+		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
+		return out.Flush()
 	}
-	for _, t := range p.Tuning {
-		factor, _ := model.BusFactor(t.Collective, p.Search.Ranks)
-		fmt.Fprintf(out, "\n%s %s %s", t.Collective, t.Algo, t.Proto)
-		if t.Disabled != "" {
-			fmt.Fprintf(out, ": off, %s\n", t.Disabled)
+	printEstimates(out, &p)
+	if p.Options.Explain {
+		explainModel(out, &p)
+	}
+	return out.Flush()
+}
+
+func printSettings(out io.Writer, settings []tune.Setting) {
+	var not []string
+	for _, s := range settings {
+		if s.Used {
+			fmt.Fprintf(out, "setting: %s=%s\n", s.Name, s.Value)
+			for _, c := range s.Complaints {
+				fmt.Fprintf(out, "  %s\n", c)
+			}
+		} else {
+			not = append(not, s.Name)
+		}
+	}
+	if len(not) > 0 {
+		fmt.Fprintf(out, "settings without a part in this: %s\n", strings.Join(not, ", "))
+	}
+}
+
+// printEstimates prints a table by size for each collective.
+func printEstimates(out io.Writer, p *tune.Prediction) {
+	estimates, floor := p.Estimates()
+	last := ""
+	for _, e := range estimates {
+		if e.Collective != last {
+			last = e.Collective
+			fmt.Fprintf(out, "\n%s\n  %8s  %-13s %-6s %8s %7s %12s %8s %8s %12s\n", e.Collective, "size", "algorithm", "proto", "channels", "threads", "believed µs", "algbw", "busbw", "at least µs")
+		}
+		low := "?"
+		if us, ok := e.LowUS.Get(); ok {
+			low = num(us)
+			if us < 0.01 {
+				low = "<0.01"
+			}
+		}
+		c, ok := e.Choice.Get()
+		if !ok {
+			fmt.Fprintf(out, "  %8s  %-13s %-6s %8s %7s %12s %8s %8s %12s\n", size(e.Bytes), "-", "-", "-", "-", "-", "-", "-", low)
 			continue
 		}
-		fmt.Fprintf(out, ": latency %s µs, algorithm bandwidth %s GB/s, bus bandwidth %s GB/s\n", num(t.LatencyUS), num(t.BWGBs), num(t.BWGBs*factor))
-		printTerms(out, "latency   =", "+", t.LatencyTerms)
-		printTerms(out, "bandwidth =", "×", t.BWTerms)
-		row := []string{"  time"}
-		for _, s := range modelSizes {
-			us, _ := t.Time(s.bytes)
-			row = append(row, fmt.Sprintf("%s: %s µs", s.name, num(us)))
+		us := e.NCCLTimeUS.Or(0)
+		gbs := float64(e.Bytes) / (1000 * us)
+		factor, _ := model.BusFactor(e.Collective, p.Search.Ranks)
+		fmt.Fprintf(out, "  %8s  %-13s %-6s %8d %7d %12s %8s %8s %12s\n", size(e.Bytes), c.Algo, c.Proto, c.ChannelsUsed, c.Threads, num(us), num(gbs), num(gbs*factor), low)
+	}
+	for i, e := range estimates {
+		if e.Why != "" && (i == 0 || estimates[i-1].Collective != e.Collective) {
+			fmt.Fprintf(out, "\n%s: %s.\n", e.Collective, e.Why)
 		}
-		for i, c := range row {
-			if i > 0 {
-				fmt.Fprint(out, "  ")
-			}
-			fmt.Fprint(out, c)
-		}
-		fmt.Fprintln(out)
 	}
 	fmt.Fprint(out, `
-This is what NCCL believes, not what a run will measure. Per size NCCL takes the
-cheapest of all algorithms; Tree and NVLS are not modelled here, so it may choose
-another than Ring. Terms name their place in NCCL's source.
+What NCCL believes, by which it chooses, is not what a run will measure. Channels
+are those that carry data; algbw and busbw follow from the believed time, in GB/s.
 `)
-	return out.Flush()
+	fmt.Fprintf(out, "At least: %s.\n", floor.Basis)
+}
+
+// size prints bytes in the words of nccl-tests, where they are even.
+func size(n int64) string {
+	for i, unit := range []string{"G", "M", "K"} {
+		if step := int64(1) << (30 - 10*i); n >= step && n%step == 0 {
+			return strconv.FormatInt(n/step, 10) + unit
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// explainModel prints the terms of every figure that NCCL uses, why it uses the
+// others not, and what holds the channels back.
+func explainModel(out io.Writer, p *tune.Prediction) {
+	bottlenecks := model.Bottlenecks(p.Search)
+	if len(bottlenecks) > 0 {
+		fmt.Fprintln(out, "\nWhat limits the channels: the link that they load most")
+		for _, b := range bottlenecks {
+			fmt.Fprintf(out, "  %s: %s\n", b.Pattern, b)
+		}
+	}
+	var off []model.Tuning
+	for _, t := range p.Model.Tuning() {
+		switch {
+		case !slices.Contains(p.Options.Collectives, t.Collective):
+		case t.Disabled != "":
+			off = append(off, t)
+		default:
+			factor, _ := model.BusFactor(t.Collective, p.Search.Ranks)
+			fmt.Fprintf(out, "\n%s %s %s: latency %s µs, algorithm bandwidth %s GB/s, bus bandwidth %s GB/s\n",
+				t.Collective, t.Algo, t.Proto, num(t.LatencyUS), num(t.BWGBs), num(t.BWGBs*factor))
+			printTerms(out, "latency   =", "+", t.LatencyTerms)
+			printTerms(out, "bandwidth =", "×", t.BWTerms)
+		}
+	}
+	fmt.Fprintln(out, "\nNot used:")
+	for _, t := range off {
+		fmt.Fprintf(out, "  %s %s %s: %s\n", t.Collective, t.Algo, t.Proto, t.Disabled)
+	}
+	fmt.Fprint(out, `
+Time = latency + bytes / bandwidth. With the size NCCL scales the bandwidth of
+trees (0.4 to 1) and, over several nodes, the latency of Ring Simple (1.4, 1.9
+before Ampere): tuning.cc:611-655. Terms name their place in NCCL 2.30.7's source.
+`)
 }
 
 func plural(n int, thing string) string {
@@ -103,28 +174,6 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// printRings prints each order once, with the channels that use it.
-func printRings(out io.Writer, g search.Graph) {
-	var orders []string
-	channels := map[string][]int{}
-	for c, ring := range g.Rings {
-		s := ""
-		for _, dev := range ring {
-			s += fmt.Sprintf("GPU%d → ", dev)
-		}
-		if len(ring) > 0 {
-			s += fmt.Sprintf("GPU%d", ring[0])
-		}
-		if channels[s] == nil {
-			orders = append(orders, s)
-		}
-		channels[s] = append(channels[s], c)
-	}
-	for _, s := range orders {
-		fmt.Fprintf(out, "  channel %s: %s\n", ranges(channels[s]), s)
-	}
 }
 
 // ranges prints 0,1,2,5 as "0-2,5".

@@ -1,0 +1,118 @@
+package tune
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/model"
+	"github.com/ncclmap/ncclmap/graph/search"
+	"github.com/ncclmap/ncclmap/probe"
+)
+
+// ModelDoc is the document of ncclmap model.
+type ModelDoc struct {
+	Schema       string                 `json:"schema"`
+	NCCL         string                 `json:"nccl_version"` // whose model this is
+	Verified     bool                   `json:"verified"`     // compared with that version's own results
+	Checked      []model.Check          `json:"checked"`
+	Unknown      string                 `json:"unknown,omitempty"` // why there is no prediction, or no times
+	Launch       string                 `json:"launch"`
+	Settings     []Setting              `json:"settings"`
+	Nodes        int                    `json:"nodes"` // as NCCL counts them
+	Ranks        int                    `json:"ranks"`
+	Channels     probe.Opt[int]         `json:"channels"` // of the communicator
+	NVLSChannels int                    `json:"nvls_channels"`
+	P2PChannels  int                    `json:"p2p_channels"`
+	PerPeer      int                    `json:"p2p_channels_per_peer"`
+	Members      [][]int                `json:"members"` // the nodes of one host: NCCL dev numbers of their GPUs
+	Graphs       []search.Graph         `json:"graphs"`
+	Bound        *search.Physical       `json:"bound,omitempty"`       // what the links of all GPUs allow
+	Bottlenecks  []model.Bottleneck     `json:"bottlenecks,omitempty"` // of the graphs
+	Paths        ModelPaths             `json:"paths"`
+	Tuning       []model.Tuning         `json:"tuning"`
+	Estimates    []model.Estimate       `json:"estimates"`
+	Bounds       EstimateBounds         `json:"bounds"`
+	Assumptions  []graph.NCCLAssumption `json:"assumptions"`
+}
+
+// ModelPaths holds the paths as NCCL's model sees them within each node, in its
+// dev numbers.
+type ModelPaths struct {
+	GPUs []graph.NCCLPath `json:"gpu_gpu"`
+	Nets []graph.NCCLPath `json:"gpu_net"`
+}
+
+// EstimateBounds says what the bounds of estimates stand on.
+type EstimateBounds struct {
+	Low  string `json:"low"`
+	High string `json:"high"`
+}
+
+// Doc makes the document: graphs, paths and channels, NCCL's own figures, and
+// estimates by size.
+func (a *Analysis) Doc() ModelDoc {
+	p := &a.Pred
+	d := ModelDoc{
+		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
+		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Nodes: 1, Ranks: len(a.Inv.GPUs),
+		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
+		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+	}
+	if v := p.View; v != nil {
+		for k := range v.Groups {
+			part := v.Part(k)
+			d.Paths.GPUs = append(d.Paths.GPUs, part.Paths()...)
+			d.Paths.Nets = append(d.Paths.Nets, part.NetPaths()...)
+			devs := []int{}
+			for i := range part.GPUs {
+				devs = append(devs, part.Dev(i))
+			}
+			slices.Sort(devs)
+			d.Members = append(d.Members, devs)
+		}
+		d.Assumptions = append(d.Assumptions, v.Assumptions...)
+	}
+	switch {
+	case p.Unknown != nil:
+		d.Unknown = p.Unknown.Error()
+		return d
+	case p.Untimed != nil:
+		d.Unknown = p.Untimed.Error()
+	}
+	r := p.Search
+	d.Ranks, d.Nodes, d.Graphs = r.Ranks, r.Nodes, r.Graphs
+	d.NVLSChannels, d.P2PChannels, d.PerPeer = r.NVLSChannels, r.P2PChannels, r.PerPeer
+	if r.Channels > 0 {
+		d.Channels = probe.Some(r.Channels)
+	}
+	if r.NetAssumed {
+		d.Assumptions = append(d.Assumptions, graph.NCCLAssumption{Subject: "host", Text: "no network is known: NCCL always finds one, and one interface of 10 Gb/s is taken"})
+	}
+	d.Bound = p.Bound
+	if p.Options.Explain {
+		d.Bottlenecks = model.Bottlenecks(r)
+	}
+	d.figures(p)
+	return d
+}
+
+// figures adds NCCL's own figures and the estimates. The terms of the figures
+// stand only where they are asked for.
+func (d *ModelDoc) figures(p *Prediction) {
+	if p.Model == nil {
+		return
+	}
+	for _, t := range p.Model.Tuning() {
+		if !p.Options.Explain {
+			t.BWTerms, t.LatencyTerms = nil, nil
+		}
+		d.Tuning = append(d.Tuning, t)
+	}
+	estimates, floor := p.Estimates()
+	d.Estimates = append(d.Estimates, estimates...)
+	d.Bounds.Low = floor.Basis
+}
+
+// version is the NCCL version that the prediction is for.
+func (p *Prediction) version() graph.NCCLVersion { return p.Options.NCCL.Version }
