@@ -102,9 +102,12 @@ func deviceNames(l ncclenv.DeviceList) (names []string) {
 	return names
 }
 
-// setHCA corrects a choice of HCAs that the sources make. Where no list is
-// needed, it is declined.
+// setHCA leaves out HCAs of another link layer, and corrects a choice of HCAs that
+// the sources make. Where no list is needed, it is declined.
 func (f *facts) setHCA() (Variable, bool) {
+	if fault, ok := f.finding("hca-link-layer-mixed"); ok {
+		return f.leaveOut(fault)
+	}
 	old, set := f.current("NCCL_IB_HCA")
 	if !set {
 		return Variable{}, false
