@@ -158,13 +158,13 @@ func (s *setting) join(o setting) {
 			s.hosts = append(s.hosts, h)
 		}
 	}
-	s.seen = append(slices.Clip(s.seen), o.seen...)
+	s.seen = append(s.seen, o.seen...)
 	s.confirmed = s.confirmed || o.confirmed
 	s.perhaps = s.perhaps && o.perhaps
 }
 
 func (s *settings) setting(e probe.EnvSetting) setting {
-	n := setting{name: e.Name, value: e.Value, hosts: []string{e.Host}, seen: e.Origins, refused: e.How == probe.EnvInvalid,
+	n := setting{name: e.Name, value: e.Value, hosts: []string{e.Host}, seen: slices.Clone(e.Origins), refused: e.How == probe.EnvInvalid,
 		confirmed: e.How == probe.EnvVariable || e.How == probe.EnvReset}
 	if e.How == probe.EnvReset { // "minCTAs reset to NCCL_MIN_CTAS=4"
 		if name, value, ok := strings.Cut(e.Value, "="); ok {
