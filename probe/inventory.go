@@ -29,6 +29,9 @@ type Inventory struct {
 	Job
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	Gaps      []Gap      `json:"gaps"`
+	// Refused is what NCCL itself would refuse, or read differently, in the
+	// topology file that the facts come from.
+	Refused []FileFault `json:"refused,omitempty"`
 }
 
 // Host identifies the machine.
@@ -95,9 +98,19 @@ type PCIDevice struct {
 	Runtime   string        `json:"runtime_pm,omitempty"` // power/runtime_status
 	PhysFn    Opt[BDF]      `json:"physfn,omitzero"`      // physfn -> ADDR: this is a virtual function
 	IOMMU     string        `json:"iommu_type,omitempty"` // iommu_group/type
+	ACS       Opt[uint16]   `json:"acs_control,omitzero"` // config, ACS control register (ACS…); 0 where there is no such capability
+	ATS       Opt[bool]     `json:"ats,omitzero"`         // config, address translation service enabled
+	Errors    *PCIeCounters `json:"aer,omitempty"`        // aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal
 	Extra     []Attr        `json:"extra,omitempty"`
 	Origins   []Origin      `json:"origins,omitempty"`
 }
+
+// Bits of PCIDevice.ACS (PCI Express Base Specification, ACS Control Register).
+const (
+	ACSRequestRedirect    = 1 << 2 // requests between devices below take the way over the root complex
+	ACSCompletionRedirect = 1 << 3 // their answers too
+	ACSDirectTranslated   = 1 << 6 // except requests whose address ATS has translated
+)
 
 // GPU is one NVIDIA GPU, as its driver or a topology source names it.
 type GPU struct {
@@ -143,6 +156,15 @@ type GPU struct {
 // ClockEventIdle is the bit of GPU.Events that says nothing runs
 // (NVML nvmlClocksEventReasonGpuIdle).
 const ClockEventIdle = 1
+
+// Bits of GPU.Events that say hardware holds the clocks down (NVML
+// nvmlClocksEventReason…): a fault of power or cooling. HWSlowdown is set with
+// either of the other two and for reasons of its own.
+const (
+	ClockEventHWSlowdown   = 0x08
+	ClockEventHWThermal    = 0x40
+	ClockEventHWPowerBrake = 0x80
+)
 
 // Busy reports whether the GPU is known to be at work: P0 with utilisation or
 // without the idle reason. A GPU whose load is not known is not busy.
@@ -243,12 +265,14 @@ type RemappedRows struct {
 	Failure     bool `json:"failure"` // a row could not be replaced
 }
 
-// PCIeCounters is what a GPU counts on its PCIe link.
+// PCIeCounters is what a function, or a GPU's driver, counts on its PCIe link.
 type PCIeCounters struct {
+	// Errors since boot. Those of sysfs leave out what enumeration causes:
+	// unsupported requests, and the advisory errors that stand for them.
 	Correctable Opt[uint64] `json:"correctable,omitzero"`
 	NonFatal    Opt[uint64] `json:"nonfatal,omitzero"`
 	Fatal       Opt[uint64] `json:"fatal,omitzero"`
-	// Bytes modulo 2³²: a fast link wraps them within 80 ms.
+	// GPUs: bytes modulo 2³²: a fast link wraps them within 80 ms.
 	TX Opt[uint64] `json:"tx_bytes,omitzero"`
 	RX Opt[uint64] `json:"rx_bytes,omitzero"`
 }
@@ -308,6 +332,15 @@ type HCAPort struct {
 	RateText  string    `json:"rate_text,omitempty"`  // as the kernel prints it
 	LID       string    `json:"lid,omitempty"`
 	GIDs      []GID     `json:"gids,omitempty"` // entries that are not empty
+	// Counters are the error counters among counters/ and hw_counters/, by name;
+	// totals since the driver was loaded.
+	Counters []Counter `json:"counters,omitempty"`
+}
+
+// Counter is one counter under its own name.
+type Counter struct {
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
 }
 
 // Active reports a port whose state is known and ACTIVE.
@@ -333,9 +366,16 @@ type NetDev struct {
 	Carrier Opt[bool] `json:"carrier,omitzero"`  // carrier
 	Speed   Opt[Rate] `json:"speed_bytes_per_s"` // speed, Mb/s
 	MTU     Opt[int]  `json:"mtu,omitzero"`      // mtu
+	Bond    *Bond     `json:"bond,omitempty"`    // bonding/: it joins other interfaces
 	NCCLDev Opt[int]  `json:"nccl_dev,omitzero"` // plugin index in a topology file
 	Extra   []Attr    `json:"extra,omitempty"`   //
 	Origins []Origin  `json:"origins,omitempty"` //
+}
+
+// Bond is how an interface joins others (sys/class/net/NAME/bonding).
+type Bond struct {
+	Mode   string   `json:"mode"` // 802.3ad, balance-xor, active-backup, …
+	Slaves []string `json:"slaves"`
 }
 
 // Relation is one cell of nvidia-smi topo -m. A and B are GPU0, GPU1, … or an
@@ -349,13 +389,20 @@ type Relation struct {
 
 // Settings are facts about the system that are no device.
 type Settings struct {
-	Cmdline   string    `json:"cmdline,omitempty"` // proc/cmdline
-	IOMMU     Opt[bool] `json:"iommu_active"`      // sys/class/iommu has entries
-	CC        Opt[bool] `json:"confidential_computing,omitzero"`
-	Modules   []Module  `json:"modules,omitempty"`
-	Guest     []Mark    `json:"guest_marks,omitempty"`     // signs of a hypervisor
-	Container []Mark    `json:"container_marks,omitempty"` // signs of a container
-	Origins   []Origin  `json:"origins,omitempty"`
+	Cmdline string    `json:"cmdline,omitempty"` // proc/cmdline
+	IOMMU   Opt[bool] `json:"iommu_active"`      // sys/class/iommu has entries
+	CC      Opt[bool] `json:"confidential_computing,omitzero"`
+	Modules []Module  `json:"modules,omitempty"`
+	// OpenModule: the NVIDIA kernel modules are the open ones (proc/driver/nvidia/version).
+	OpenModule Opt[bool] `json:"open_kernel_module,omitzero"`
+	// PeerMemory names the kernel modules that give RDMA adapters access to GPU
+	// memory (sys/kernel/mm/memory_peers); known and empty: none.
+	PeerMemory Opt[[]string] `json:"peer_memory,omitzero"`
+	// CPUs are those that this process, or its control group, may use.
+	CPUs      CPUSet   `json:"allowed_cpus,omitempty"`
+	Guest     []Mark   `json:"guest_marks,omitempty"`     // signs of a hypervisor
+	Container []Mark   `json:"container_marks,omitempty"` // signs of a container
+	Origins   []Origin `json:"origins,omitempty"`
 }
 
 // Module is a kernel module (sys/module/NAME/version).
@@ -382,6 +429,15 @@ type Runtime struct {
 type TopoFile struct {
 	File   string     `json:"file"`
 	Claims *Inventory `json:"claims"`
+}
+
+// FileFault is a place in a topology file that NCCL does not read as it is meant.
+type FileFault struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Msg  string `json:"msg"`
+	// Assumes is what NCCL takes instead; "" = it refuses the file.
+	Assumes string `json:"assumes,omitempty"`
 }
 
 // Attr is an attribute that a reader met and does not know; it is kept.

@@ -93,6 +93,7 @@ func Merge(parts ...*Inventory) (*Inventory, error) {
 		}
 		out.AddJob(&p.Job)
 		out.Gaps = append(out.Gaps, p.Gaps...)
+		out.Refused = append(out.Refused, p.Refused...)
 		out.Conflicts = append(out.Conflicts, p.Conflicts...)
 	}
 	for i := range out.PCI {

@@ -26,6 +26,7 @@ func (inv *Inventory) Normalize() {
 		inv.HCAs[i].Ports = sorted(inv.HCAs[i].Ports, func(a, b HCAPort) int { return cmp.Compare(a.Port, b.Port) })
 		for j := range inv.HCAs[i].Ports {
 			p := &inv.HCAs[i].Ports[j]
+			p.Counters = sortedOrNil(p.Counters, func(a, b Counter) int { return cmp.Compare(a.Name, b.Name) })
 			p.GIDs = sortedOrNil(p.GIDs, func(a, b GID) int { return cmp.Compare(a.Index, b.Index) })
 		}
 	}
@@ -41,6 +42,9 @@ func (inv *Inventory) Normalize() {
 	inv.Settings.Container = sortedOrNil(inv.Settings.Container, compareMarks)
 	inv.Gaps = sorted(inv.Gaps, func(a, b Gap) int {
 		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why), cmp.Compare(a.Origin.String(), b.Origin.String()))
+	})
+	inv.Refused = sortedOrNil(inv.Refused, func(a, b FileFault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Msg, b.Msg))
 	})
 	inv.Conflicts = sortedOrNil(inv.Conflicts, func(a, b Conflict) int {
 		return cmp.Or(CompareNames(a.Subject, b.Subject), cmp.Compare(a.Field, b.Field))

@@ -41,6 +41,13 @@ func (inv *Inventory) Validate() error {
 	v.texts("host", inv.Host.Name, inv.Host.Kernel)
 	v.texts("product", inv.Product.Vendor, inv.Product.Name, inv.Product.Board)
 	v.texts("settings", inv.Settings.Cmdline)
+	v.texts("settings", inv.Settings.PeerMemory.Or(nil)...)
+	if s, err := ParseCPUList(string(inv.Settings.CPUs)); err != nil || s != inv.Settings.CPUs {
+		v.add("settings", "allowed_cpus %q is not in ascending list form", clip(string(inv.Settings.CPUs)))
+	}
+	for _, f := range inv.Refused {
+		v.texts("refused", f.File, f.Msg, f.Assumes)
+	}
 	if m := inv.Memory; m != nil {
 		v.texts("memory", m.Modules...)
 		if b, ok := m.Bytes.Get(); ok && b <= 0 {
@@ -264,6 +271,11 @@ func (v *validator) hcas(inv *Inventory) {
 			for _, g := range p.GIDs {
 				v.texts(po, g.GID, g.Type, g.NetDev)
 			}
+			counters := map[string]bool{}
+			for _, c := range p.Counters {
+				v.texts(po, c.Name)
+				once(v, counters, po+" counter "+clip(c.Name), c.Name)
+			}
 		}
 		v.texts(obj, h.NodeGUID, h.SysImageGUID, h.Board, h.Firmware)
 	}
@@ -274,6 +286,12 @@ func (v *validator) hcas(inv *Inventory) {
 		once(v, nets, obj, n.Name)
 		if r, ok := n.Speed.Get(); ok && r <= 0 {
 			v.add(obj, "speed %d: unknown is null", r)
+		}
+		if n.Bond != nil {
+			v.texts(obj, n.Bond.Mode)
+			for _, s := range n.Bond.Slaves {
+				v.name(obj+" bond", s)
+			}
 		}
 	}
 }

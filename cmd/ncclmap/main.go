@@ -78,22 +78,28 @@ type app struct {
 }
 
 const longHelp = `ncclmap maps how the GPUs, NVLinks, PCIe switches, NUMA nodes and network
-adapters of a machine hang together, predicts what NCCL's all-reduce reaches on
-it, names links that fall short, and writes the NCCL settings that the evidence
-supports.
+adapters of a machine hang together, predicts what NCCL builds on it and
+believes of it, names links that fall short, and writes the NCCL settings that
+the evidence supports.
 
 SOURCE is what to look at; without one it is this machine. Files are recognised
 by their content:
-  FILE            ncclmap inventory (JSON), NVML recording, NCCL topology XML,
-                  hwloc XML, output of nvidia-smi (topo -m, -q, -q -x, nvlink,
-                  topo -p2p), nccl-tests or nvbandwidth, NCCL log, kernel log
-  DIRECTORY       a recorded root: it holds sys/ or proc/ of some machine
+  FILE            ncclmap inventory or cluster, NVML recording, NCCL topology or
+                  graph XML, hwloc XML, output of nvidia-smi (topo -m, -q, -q -x,
+                  nvlink, topo -p2p), ibstatus, nccl-tests or nvbandwidth, NCCL
+                  log, kernel log, NCCL settings (env file, shell, nccl.conf,
+                  launcher, YAML), ncclras, NCCL Inspector, PyTorch flight
+                  recorder; gzip, zstd, bzip2 and tar of these
+  DIRECTORY       a recorded root: it holds sys/ or proc/ of some machine; or a
+                  folder of files and recorded roots of any number of hosts
   -               standard input
   example:NAME    a machine that ships in the program (ncclmap probe --examples)
-Several sources of one host are joined.
+Sources of one host are joined; several hosts make a cluster, of which check, log
+and probe speak as a whole and --host NAME picks one.
 
-Exit codes: 0 fine; 1 findings at or above --fail-on (check, report, tune --lint);
-2 wrong usage or unreadable input; 3 could not tell, a needed source is missing.`
+Exit codes: 0 fine; 1 findings at or above --fail-on (check, log, report,
+tune --lint); 2 wrong usage or unreadable input; 3 could not tell, a needed source
+is missing.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

@@ -93,7 +93,7 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 		wg.Go(func() {
 			for i := range next {
 				if topos[i], errs[i] = graph.Build(c.Hosts[i]); errs[i] == nil {
-					results[i] = runHost(topos[i], rules)
+					results[i] = runHost(topos[i], &c.Job, rules)
 				}
 			}
 		})

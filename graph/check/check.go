@@ -130,14 +130,14 @@ type Result struct {
 
 // Run applies the rules to one host and to the jobs that its inventory holds.
 func Run(topo *graph.Topology, rules []Rule) Result {
-	out := runHost(topo, rules)
+	out := runHost(topo, &topo.Inv.Job, rules)
 	runAcross(&topo.Inv.Job, []*graph.Topology{topo}, rules, &out)
 	out.finish(rules)
 	return out
 }
 
-// runHost applies the rules about one host.
-func runHost(topo *graph.Topology, rules []Rule) Result {
+// runHost applies the rules about one host; job is what jobs show anywhere.
+func runHost(topo *graph.Topology, job *probe.Job, rules []Rule) Result {
 	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
 	if OnlyInJobs(topo.Inv) {
 		r := Rule{ID: InventoryGaps}
@@ -146,7 +146,9 @@ func runHost(topo *graph.Topology, rules []Rule) Result {
 		return out
 	}
 	f := gather(topo)
-	run := func(r *Rule) { r.Run(&Pass{reporter: reporter{r, &out}, Inv: topo.Inv, Topo: topo, facts: f}) }
+	run := func(r *Rule) {
+		r.Run(&Pass{reporter: reporter{r, &out}, Inv: topo.Inv, Topo: topo, Job: job, facts: f})
+	}
 	run(&Rule{ID: InventoryGaps, Run: runInventory})
 	for i := range rules {
 		if rules[i].Run != nil {
@@ -331,6 +333,7 @@ var kindNames = []struct{ prefix, one, many string }{
 	{"rank:", "rank", "ranks"},
 	{"file:", "file", "files"},
 	{"env:", "setting", "settings"},
+	{"net:", "interface", "interfaces"},
 }
 
 // countKinds prints "8 GPUs, 2 HCAs".

@@ -47,7 +47,7 @@ var hardware = []feature{
 		}
 		return fmt.Sprint(len(t.Inv.NUMA))
 	}, nil},
-	{"GPUs", func(t *graph.Topology) string { return number(t, len(t.Inv.GPUs)) }, nil},
+	{"GPUs", func(t *graph.Topology) string { return number(t, len(t.Inv.GPUs)) }, []string{"gpu-missing"}},
 	{"GPU models", func(t *graph.Topology) string {
 		return models(t.Inv.GPUs, func(g probe.GPU) string { return g.Name })
 	}, nil},
@@ -59,7 +59,7 @@ var hardware = []feature{
 			}
 			return g.Max.String()
 		})
-	}, []string{"pcie-width-degraded", "pcie-speed-degraded"}},
+	}, []string{"pcie-width-degraded", "pcie-speed-degraded", "pcie-slot-narrow", "pcie-uneven"}},
 	{"HCAs", func(t *graph.Topology) string { return number(t, len(t.Inv.HCAs)) }, nil},
 	{"HCA models", func(t *graph.Topology) string {
 		return models(t.Inv.HCAs, func(h probe.HCA) string { return hcaModel(t, h) })

@@ -25,8 +25,11 @@ func (h *host) pci(addr, parent, id string, class probe.PCIClass, numa int, l pr
 	}
 	d := probe.PCIDevice{
 		Addr: bdf(addr), Root: fmt.Sprintf("pci%s", addr[:7]), Class: probe.Some(class), Vendor: probe.Some(v), Device: probe.Some(dv),
-		Current: l, Max: l, Runtime: "active",
+		Current: l, Max: l, Runtime: "active", Errors: noErrors(),
 		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys/bus/pci/devices/" + addr}},
+	}
+	if class != probe.ClassBridgePCI {
+		d.IOMMU = "identity"
 	}
 	if d.NUMANone = numa < 0; !d.NUMANone {
 		d.NUMA = probe.Some(numa)
@@ -45,7 +48,14 @@ func (h *host) dev(addr string) *probe.PCIDevice {
 
 func (h *host) bridge(addr, parent, id string, numa int, l probe.PCIeLink) string {
 	h.pci(addr, parent, id, probe.ClassBridgePCI, numa, l)
+	h.dev(addr).ACS = probe.Some(uint16(0))
 	return addr
+}
+
+// noErrors are the counters of a function that met none.
+func noErrors() *probe.PCIeCounters {
+	none := probe.Some[uint64](0)
+	return &probe.PCIeCounters{Correctable: none, NonFatal: none, Fatal: none}
 }
 
 // gpu adds a GPU at work in P0, seen by sysfs and its driver.
@@ -55,7 +65,8 @@ func (h *host) gpu(addr, parent, id string, cc, numa int, l probe.PCIeLink, link
 	h.inv.GPUs = append(h.inv.GPUs, probe.GPU{
 		Index: probe.Some(n), Addr: probe.Some(bdf(addr)), CC: probe.Some(cc), PState: probe.Some(0), Utilization: probe.Some(97),
 		Events: probe.Some(uint64(0)), Current: l, Max: l, NVLinks: probe.Some(links), MIG: probe.Some(false),
-		Origins: []probe.Origin{{Source: probe.SourceNVML, Where: fmt.Sprintf("device %d", n)}},
+		LinkCounts: &probe.NVLinkCounts{Replay: probe.LinkColumn{probe.Some[uint64](0)}},
+		Origins:    []probe.Origin{{Source: probe.SourceNVML, Where: fmt.Sprintf("device %d", n)}},
 	})
 }
 
@@ -66,7 +77,7 @@ func (h *host) hca(name, addr, parent, id string, numa int, l probe.PCIeLink, gb
 	h.inv.HCAs = append(h.inv.HCAs, probe.HCA{
 		Name: name, Addr: probe.Some(bdf(addr)),
 		Ports: []probe.HCAPort{{Port: 1, LinkLayer: "InfiniBand", State: probe.PortActive, PhysState: "LinkUp",
-			Rate: probe.Some(probe.Mbps(1000 * gbps)), RateText: rates[gbps]}},
+			Rate: probe.Some(probe.Mbps(1000 * gbps)), RateText: rates[gbps], Counters: []probe.Counter{{Name: "link_downed"}}}},
 		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys/class/infiniband/" + name}},
 	})
 }
@@ -185,6 +196,10 @@ func belowSwitch(n int) string { return "--" + switchKey(n) }
 func h100x8() *host {
 	h := &host{}
 	h.inv.Host.Name = "gx07"
+	h.inv.Settings = probe.Settings{
+		IOMMU: probe.Some(true), PeerMemory: probe.Some([]string{"nv_mem"}),
+		Origins: []probe.Origin{{Source: probe.SourceSysfs, Where: "sys"}},
+	}
 	h.numa(2)
 	for n := range 8 {
 		numa := n / 4
@@ -240,7 +255,7 @@ func (h *host) asFile() *host {
 		if d.Class.Or(0) == probe.ClassNVSwitch {
 			continue
 		}
-		d.Root, d.Current, d.Runtime, d.Origins = "", probe.PCIeLink{}, "", from
+		d.Root, d.Current, d.Runtime, d.IOMMU, d.ACS, d.Errors, d.Origins = "", probe.PCIeLink{}, "", "", probe.Opt[uint16]{}, nil, from
 		kept = append(kept, d)
 	}
 	for i := range kept {
@@ -383,3 +398,8 @@ func complete(t *testing.T, res Result) {
 var toNothing = probe.Some([]probe.NVLink{})
 
 func idOf(device probe.PCIID) probe.Opt[probe.PCIID] { return probe.Some(device) }
+
+// runs sets the NCCL version that the host's jobs load.
+func (h *host) runs(nccl string) {
+	h.inv.Runtime = probe.Runtime{NCCL: nccl, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:1"}}}
+}

@@ -55,8 +55,8 @@ func TestInventoryGaps(t *testing.T) {
 		{"mlx5_core without RDMA device", h100x8().with(nic("15b3:ffff", 0x020000, "mlx5_core")), noRDMA + at},
 		{"InfiniBand class", h100x8().with(nic("15b3:ffff", 0x020700, "")), noRDMA + at},
 		{"adapter in the table", h100x8().with(nic("15b3:1021", 0x020000, "")), noRDMA + at},
-		{"an Xid in a log, which no rule reads yet", h100x8().with(func(h *host) {
-			h.inv.Events = []probe.Event{{Kind: "xid", Code: probe.Some(79), Subject: gpuKey(2), Text: "fallen off the bus"}}
+		{"a warning in a log, which no rule reads yet", h100x8().with(func(h *host) {
+			h.inv.Events = []probe.Event{{Kind: probe.EventWarning, Subject: gpuKey(2), Text: "something new"}}
 		}), "events in logs are read but not judged by any rule of this version " + gpuKey(2)},
 		{"plain Ethernet", h100x8().with(nic("8086:1563", 0x020000, "ixgbe")), ""},
 		{"kept for a guest", h100x8().with(nic("15b3:1021", 0x020000, "vfio-pci")), ""},

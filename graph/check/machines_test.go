@@ -68,7 +68,7 @@ func TestGB10File(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"pcie-path-bottleneck", "pcie-path-bottleneck"}; !slices.Equal(got, want) {
+	if want := []string{"topo-invalid", "pcie-path-bottleneck", "pcie-path-bottleneck"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, g := range res.Gaps {

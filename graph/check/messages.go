@@ -77,7 +77,7 @@ func (a *Across) saidOf(rule string) []probe.Event {
 func unjudgedEvents(a *Across) {
 	var subjects []string
 	for i, e := range a.Job.Events {
-		if e.Kind == probe.EventNote || a.judged[i] != nil {
+		if e.Kind == probe.EventNote || e.Kind == probe.EventXid || a.judged[i] != nil { // rule gpu-faulted reads Xids
 			continue
 		}
 		s := HostKey(e.Host)

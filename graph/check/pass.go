@@ -15,6 +15,9 @@ import (
 type Pass struct {
 	Inv  *probe.Inventory
 	Topo *graph.Topology
+	// Job is what jobs show of themselves, on this host and on others; see
+	// [Pass.Here].
+	Job *probe.Job
 
 	reporter
 	facts *facts
@@ -28,10 +31,15 @@ type facts struct {
 	class      [][]graph.PathClass // [gpu][hca]
 	slots      []slot
 	nvlinks    map[*graph.Node]nvlinks // see nvlinkCount
+	pci        map[probe.BDF]*probe.PCIDevice
 }
 
 func gather(t *graph.Topology) *facts {
-	f := &facts{host: "host:localhost", nvlinks: map[*graph.Node]nvlinks{}, gpus: t.Of(graph.KindGPU), hcas: t.Of(graph.KindHCA)}
+	f := &facts{host: "host:localhost", nvlinks: map[*graph.Node]nvlinks{}, gpus: t.Of(graph.KindGPU), hcas: t.Of(graph.KindHCA),
+		pci: make(map[probe.BDF]*probe.PCIDevice, len(t.Inv.PCI))}
+	for i := range t.Inv.PCI {
+		f.pci[t.Inv.PCI[i].Addr] = &t.Inv.PCI[i]
+	}
 	if t.Inv.Host.Name != "" {
 		f.host = "host:" + t.Inv.Host.Name
 	}
@@ -96,8 +104,46 @@ const (
 	inGuest    = "in a guest, PCIe links and distances are what the hypervisor claims"
 	onHost     = "run ncclmap on the bare-metal host"
 	noLiveLink = "current PCIe link not in the sources"
+	noDriver   = "what the driver reports of the GPU is not in the sources"
+	askDriver  = "run ncclmap on the host itself, or add nvidia-smi -q"
+	noCounters = "error counters not in the sources"
 	readLive   = "run ncclmap on the host itself, or name its recorded /sys beside the other sources"
 )
+
+// Here reports that a job's fact of the named host concerns this one: it bears
+// that name, or no name tells them apart.
+func (p *Pass) Here(host string) bool {
+	own := p.Inv.Host.Name
+	return host == "" || own == "" || probe.SameHostName(own, host)
+}
+
+// bridgesAbove lists the bridges above a function, nearest first.
+func (p *Pass) bridgesAbove(d *probe.PCIDevice) []*probe.PCIDevice {
+	var out []*probe.PCIDevice
+	for up, ok := d.Parent.Get(); ok; {
+		b := p.facts.pci[up]
+		if b == nil {
+			break
+		}
+		out = append(out, b)
+		up, ok = b.Parent.Get()
+	}
+	return out
+}
+
+// overPCIe reports two GPUs whose traffic goes over PCIe, as far as known: no
+// NVLink joins them, and their boards are none that NVLink joins by design.
+func (p *Pass) overPCIe(a, b *graph.Node) bool {
+	switch class := p.Topo.Class(a, b); class {
+	case graph.NVL, graph.NVB:
+		return false
+	case graph.Unknown:
+		x, okX := BoardOfGPU(a)
+		y, okY := BoardOfGPU(b)
+		return !(okX && okY && x.Form != FormPCIe && y.Form != FormPCIe)
+	}
+	return !onChip(a) && !onChip(b)
+}
 
 // evidence makes the evidence for one field of an object. field is its JSON
 // name in the inventory, file the file below the object's folder that holds it.

@@ -25,8 +25,9 @@ Several GPUs that are near one HCA share its traffic: their links count together
 Silent in a guest, for ports that are not ACTIVE, and where the link's figure is
 unknown. HCAs that an NCCL topology file lists count as ACTIVE. A link that
 trained low is reported as that (pcie-width-degraded, pcie-speed-degraded).`,
-	Run:    runPCIePathBottleneck,
-	Across: acrossPCIePathBottleneck,
+	Replaces: []string{"pcie-shared-uplink"},
+	Run:      runPCIePathBottleneck,
+	Across:   acrossPCIePathBottleneck,
 }
 
 // enough is the share of a port's rate that its links must carry: a step of

@@ -18,7 +18,7 @@ warning for one generation, critical for two or more.
 Silent for a GPU that is idle (it lowers its link to save power) or whose load is
 not known, for a device that is powered down, in a guest, and for GPUs that reach
 their CPU over a chip-to-chip link.`,
-	Replaces: []string{"pcie-path-bottleneck"},
+	Replaces: []string{"pcie-path-bottleneck", "pcie-shared-uplink"},
 	Run:      runPCIeSpeedDegraded,
 }
 

@@ -2,7 +2,7 @@ package check
 
 import "testing"
 
-func TestPCIeSpeedUnreadable(t *testing.T) {
+func TestPCIeSpeedUnreadableInLog(t *testing.T) {
 	testLog(t, "pcie-speed-unreadable", []logCase{
 		{name: "replaced", log: []string{"a0 Topology detection : could not read /sys/devices/pci0000:03/0000:03:01.0/../max_link_speed, ignoring", "a0 KV Convert to int : could not find value of '' in dictionary, falling back to 60"},
 			want: []string{"info sure pci:0000:03:01.0"}, says: []string{"Gen3 x16 (12 GB/s in its model)"}},

@@ -22,7 +22,7 @@ for GPUs that reach their CPU over a chip-to-chip link, and for boards or slots
 built narrower: their maximum says so.
 
 NCCL plans with the maximum of NICs and switches, so its model does not show it.`,
-	Replaces: []string{"pcie-path-bottleneck"},
+	Replaces: []string{"pcie-path-bottleneck", "pcie-shared-uplink"},
 	Run:      runPCIeWidthDegraded,
 }
 

@@ -180,6 +180,12 @@ func (s *settings) setting(e probe.EnvSetting) setting {
 
 func hasMark(e probe.EnvSetting, m ncclenv.Mark) bool { return slices.Contains(e.Marks, string(m)) }
 
+// sets reports an entry that gives NCCL a value which is known: in files there are
+// others.
+func sets(e probe.EnvSetting) bool {
+	return !slices.ContainsFunc([]ncclenv.Mark{ncclenv.MarkLost, ncclenv.MarkUnset, ncclenv.MarkReference}, func(m ncclenv.Mark) bool { return hasMark(e, m) })
+}
+
 // settingsFiles parts what was read from files by file.
 func settingsFiles(env []probe.EnvSetting) []settingsFile {
 	var out []settingsFile

@@ -101,6 +101,15 @@ func (e *Element) kids(name string) []*Element {
 	return out
 }
 
+// size counts the element and all below it.
+func (e *Element) size() int {
+	n := 1
+	for _, c := range e.Children {
+		n += c.size()
+	}
+	return n
+}
+
 // set appends an attribute. An empty value is unknown and is left out; so is one
 // that Decode would refuse.
 func (e *Element) set(name, value string) {

@@ -37,6 +37,12 @@ func (d *Document) Inventory() (*probe.Inventory, error) {
 		classes: map[probe.BDF]probe.Opt[probe.PCIClass]{}, processors: map[processor]bool{}, numa: map[int]*Element{},
 		devs: map[int]*Element{}, switches: map[probe.BDF]bool{}, nets: map[string]*Element{}, hcas: map[string]int{},
 	}
+	for _, i := range d.Refused {
+		r.refuse(i.Line, i.Msg, "")
+	}
+	if n := d.Root.size(); n > ncclElements {
+		r.refuse(d.Root.Line, fmt.Sprintf("%d elements, and NCCL reads %d of a rank", n, ncclElements), "")
+	}
 	r.index(d.Root)
 	if err := r.system(d.Root); err != nil {
 		return nil, err
@@ -82,6 +88,16 @@ func (r *reader) gap(e *Element, what, why, how string) {
 
 func (r *reader) fault(e *Element, format string, args ...any) error {
 	return &probe.SyntaxError{File: r.doc.Name, Line: e.Line, Msg: fmt.Sprintf("<%s> %s", e.Name, fmt.Sprintf(format, args...))}
+}
+
+// ncclElements is how many elements NCCL reads of one host (xml.h MAX_NODES,
+// 2.21 and later; 1024 before).
+const ncclElements = 256
+
+// refuse notes what NCCL does not read as it is meant; assumes is what it takes
+// instead, "" where it refuses the file.
+func (r *reader) refuse(line int, msg, assumes string) {
+	r.inv.Refused = append(r.inv.Refused, probe.FileFault{File: r.doc.Name, Line: line, Msg: msg, Assumes: assumes})
 }
 
 func (r *reader) index(e *Element) {
@@ -172,6 +188,7 @@ func (r *reader) cpu(e *Element, mixed bool) error {
 	id, ok := e.Int("numaid").Get()
 	switch {
 	case !ok:
+		r.refuse(e.Line, "a <cpu> without numaid", "")
 		r.gap(e, fmt.Sprintf("<cpu> on line %d: numa", e.Line), "has no numaid, without which NCCL refuses the topology", "write the number of the NUMA node")
 	case id >= 0:
 		if first := r.numa[id]; first != nil {
@@ -220,6 +237,9 @@ func (r *reader) pci(e *Element, at place) error {
 		Max: r.link(e, addr), Origins: r.origins(e),
 		Extra: extra(e, "busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed", "link_width"),
 	}
+	if s, ok := e.Text("link_speed"); ok && s == "" {
+		d.Extra = append(d.Extra, probe.Attr{Name: "link_speed"}) // NCCL could not read it, and takes Gen3
+	}
 	for _, l := range e.kids("pcilink") {
 		if target, ok := l.Text("target"); ok {
 			d.Extra = append(d.Extra, probe.Attr{Name: "pcilink", Value: target})
@@ -256,6 +276,7 @@ func (r *reader) link(e *Element, addr probe.BDF) probe.PCIeLink {
 	if s != "" && !slices.ContainsFunc(ncclSpeeds, func(p string) bool { return strings.HasPrefix(s, p) }) {
 		r.gap(e, fmt.Sprintf("pci:%s max_link.speed_gts", addr),
 			fmt.Sprintf("link_speed %q is not a text that NCCL knows; it assumes Gen3", probe.Excerpt(s)), `write it as sysfs does, "32.0 GT/s PCIe"`)
+		r.refuse(e.Line, fmt.Sprintf("link_speed %q of %s is no text that NCCL knows", probe.Excerpt(s), addr), "Gen3")
 	}
 	switch w, ok := e.Int("link_width").Get(); {
 	case !ok || w == 0: // NCCL assumes 16

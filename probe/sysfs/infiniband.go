@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
 )
@@ -131,6 +133,7 @@ func (r *reader) port(object string, n int, dir string) probe.HCAPort {
 		}
 		p.Rate = rate
 	}
+	p.Counters = r.portCounters(object, dir)
 	gids := path.Join(dir, "gids")
 	names, err := r.list(gids)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -154,6 +157,46 @@ func (r *reader) port(object string, n int, dir string) probe.HCAPort {
 		})
 	}
 	return p
+}
+
+// portErrors are the counters that tell of errors, by folder: those of
+// InfiniBand, and those of the mlx5 driver for RoCE and retransmission.
+var portErrors = []struct{ folder, name string }{
+	{"counters", "symbol_error"},
+	{"counters", "link_error_recovery"},
+	{"counters", "link_downed"},
+	{"counters", "port_rcv_errors"},
+	{"counters", "port_rcv_remote_physical_errors"},
+	{"counters", "local_link_integrity_errors"},
+	{"counters", "excessive_buffer_overrun_errors"},
+	{"hw_counters", "out_of_sequence"},
+	{"hw_counters", "packet_seq_err"},
+	{"hw_counters", "local_ack_timeout_err"},
+	{"hw_counters", "rnr_nak_retry_err"},
+	{"hw_counters", "roce_adp_retrans"},
+}
+
+func (r *reader) portCounters(object, dir string) []probe.Counter {
+	var out []probe.Counter
+	for _, c := range portErrors {
+		v, ok := get(r, object+" "+c.folder, path.Join(dir, c.folder), c.name, parseCount).Get()
+		if ok {
+			out = append(out, probe.Counter{Name: c.name, Value: v})
+		}
+	}
+	return out
+}
+
+// parseCount reads a counter; drivers that do not have one say "N/A (no PMA)".
+func parseCount(s string) (probe.Opt[uint64], error) {
+	if strings.HasPrefix(s, "N/A") {
+		return probe.Opt[uint64]{}, nil
+	}
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return probe.Opt[uint64]{}, fmt.Errorf("%.20q: not a count", s)
+	}
+	return probe.Some(v), nil
 }
 
 func parseLinkLayer(s string) (probe.Opt[string], error) {

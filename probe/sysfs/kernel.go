@@ -15,6 +15,10 @@ const (
 	iommuFolder  = "sys/class/iommu"
 	dmiFolder    = "sys/class/dmi/id"
 	cmdlineFile  = "proc/cmdline"
+	peersFolder  = "sys/kernel/mm/memory_peers"
+	driverFile   = "proc/driver/nvidia/version"
+	statusFile   = "proc/self/status"
+	cpusetFile   = "sys/fs/cgroup/cpuset.cpus.effective"
 )
 
 // modulesOfInterest are the kernel modules that decide how NCCL may move data:
@@ -67,6 +71,74 @@ func (r *reader) kernel() {
 		s.Origins = append(s.Origins, origin(iommuFolder, "iommu_active"))
 	}
 	r.modules()
+	r.peerMemory()
+	r.openModule()
+	r.allowedCPUs()
+}
+
+// peerMemory reads which modules give RDMA adapters access to GPU memory. The
+// folder is absent where no such module is loaded.
+func (r *reader) peerMemory() {
+	if !r.live && !r.isDir(path.Dir(peersFolder)) {
+		return
+	}
+	names, err := r.list(peersFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.gap("peer memory modules", peersFolder, err)
+		return
+	}
+	clients := []string{}
+	for _, n := range names {
+		clients = append(clients, plain(n))
+	}
+	s := &r.inv.Settings
+	s.PeerMemory = probe.Some(clients)
+	s.Origins = append(s.Origins, origin(peersFolder, "peer_memory"))
+}
+
+// openModule reads whose kernel modules drive the GPUs, from "NVRM version:
+// NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 …".
+func (r *reader) openModule() {
+	text, err := r.text(driverFile, maxAttr)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.gap("NVIDIA kernel module", driverFile, err)
+		}
+		return
+	}
+	if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first, "Kernel Module") {
+		s := &r.inv.Settings
+		s.OpenModule = probe.Some(strings.Contains(first, "Open Kernel Module"))
+		s.Origins = append(s.Origins, origin(driverFile, "open_kernel_module"))
+	}
+}
+
+// allowedCPUs reads the CPUs of this process, or in a recording those of the
+// control group that made it.
+func (r *reader) allowedCPUs() {
+	where := statusFile
+	list := ""
+	if text, err := r.text(statusFile, maxAttr); err == nil {
+		for line := range strings.Lines(text) {
+			if v, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+				list = strings.TrimSpace(v)
+			}
+		}
+	}
+	if list == "" {
+		where = cpusetFile
+		list, _ = r.attr(path.Dir(cpusetFile), path.Base(cpusetFile))
+	}
+	cpus, err := probe.ParseCPUList(list)
+	if err != nil {
+		r.gap("allowed CPUs", where, err)
+		return
+	}
+	if cpus != "" {
+		s := &r.inv.Settings
+		s.CPUs = cpus
+		s.Origins = append(s.Origins, origin(where, "allowed_cpus"))
+	}
 }
 
 func (r *reader) modules() {

@@ -70,6 +70,10 @@ func (r *reader) netdev(n *probe.NetDev, dir string) {
 	n.Carrier = get(r, object, dir, "carrier", parseFlag)
 	n.Speed = get(r, object, dir, "speed", parseSpeed)
 	n.MTU = get(r, object, dir, "mtu", parseMTU)
+	if bonding := path.Join(dir, "bonding"); r.isDir(bonding) {
+		mode, _, _ := strings.Cut(r.str(object, bonding, "mode"), " ") // "802.3ad 4"
+		n.Bond = &probe.Bond{Mode: mode, Slaves: netNames(strings.Fields(r.str(object, bonding, "slaves")))}
+	}
 }
 
 // isVirtual reports an interface without hardware by its folder.

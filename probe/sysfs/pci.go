@@ -261,6 +261,11 @@ func (r *reader) device(f function) probe.PCIDevice {
 		Speed: get(r, object, dir, "max_link_speed", probe.ParsePCIeSpeed),
 		Width: get(r, object, dir, "max_link_width", parseWidth),
 	}
+	if s, err := r.attr(dir, "max_link_speed"); err == nil && !d.Max.Speed.Known() {
+		d.Extra = append(d.Extra, probe.Attr{Name: "max_link_speed", Value: plain(s)}) // what NCCL reads too
+	}
+	d.Errors = r.errorCounters(object, dir)
+	r.config(&d, dir)
 	return d
 }
 

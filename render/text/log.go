@@ -79,7 +79,9 @@ func onHosts(hosts []string, all int) string {
 	switch n := len(hosts); {
 	case n == 0:
 		return ""
-	case n == all && n > 1:
+	case n == all && n == 2:
+		return " on both hosts"
+	case n == all && n > 2:
 		return fmt.Sprintf(" on all %d hosts", n)
 	case n <= 4:
 		return " on " + strings.Join(hosts, ", ")
