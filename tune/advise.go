@@ -76,9 +76,9 @@ func because(why string) func(*facts) (string, []check.Evidence) {
 var decisions = []decision{
 	{"NCCL_IB_HCA", (*facts).setHCA, (*facts).declineHCA},
 	{"NCCL_SOCKET_IFNAME", (*facts).setIfname, (*facts).declineIfname},
-	{"NCCL_IB_GID_INDEX", never, (*facts).declineGID},
+	{"NCCL_IB_GID_INDEX", (*facts).setGID, (*facts).declineGID},
 	{"NCCL_CROSS_NIC", (*facts).setCrossNIC, (*facts).declineCrossNIC},
-	{"NCCL_IB_QPS_PER_CONNECTION", never, (*facts).declineQPs},
+	{"NCCL_IB_QPS_PER_CONNECTION", (*facts).setQPs, (*facts).declineQPs},
 	{"NCCL_NET_GDR_LEVEL", never, (*facts).declineGDRLevel},
 	{"NCCL_P2P_LEVEL", never, (*facts).declineP2PLevel},
 	{"NCCL_DMABUF_ENABLE", (*facts).setDMABUF, because("no log shows the registration of DMA-BUF memory failing")},

@@ -159,3 +159,53 @@ func hcaNames(nodes []*graph.Node) (names []string) {
 	}
 	return names
 }
+
+// setGID names the GID that NCCL before 2.21 does not find itself, where all RoCE
+// ports have it at one index.
+func (f *facts) setGID() (Variable, bool) {
+	fault, ok := f.finding("hca-gid-unusable")
+	if !ok || !f.needsGID() {
+		return Variable{}, false
+	}
+	index := -1
+	for _, n := range f.hcas {
+		for _, p := range n.HCA.Ports {
+			if !p.Active() || p.LinkLayer != "Ethernet" {
+				continue
+			}
+			g, ok := check.RoutableGID(p)
+			if !ok || index >= 0 && g.Index != index {
+				return Variable{}, false
+			}
+			index = g.Index
+		}
+	}
+	return Variable{
+		Value: fmt.Sprint(index), Why: fault.Observed + fmt.Sprintf(". Index %d is the RoCE v2 entry with an IPv4 address.", index),
+		Evidence: fault.Evidence, Risk: "the index may differ on other hosts and after a reboot", Since: "2.1.4", Until: "2.20",
+		Verify: "connections come up; show_gids lists the entry on every host",
+	}, index >= 0
+}
+
+// needsGID reports that every NCCL of which the sources tell is older than 2.21, and
+// that they tell of one.
+func (f *facts) needsGID() bool {
+	versions := []string{f.inv.Runtime.NCCL}
+	for _, v := range f.job.Versions {
+		versions = append(versions, v.NCCL)
+	}
+	versions = slices.DeleteFunc(versions, func(v string) bool { return v == "" })
+	return len(versions) > 0 && !slices.ContainsFunc(versions, func(s string) bool {
+		v, err := graph.ParseNCCLVersion(s)
+		return err != nil || v.AtLeast(21, 0)
+	})
+}
+
+func (f *facts) setQPs() (Variable, bool) {
+	fault, ok := f.finding("hca-bond-one-qp")
+	return Variable{
+		Value: "2", Why: fault.Observed + ". One flow uses one port of the bond.",
+		Evidence: fault.Evidence, Risk: "more queue pairs cost memory; on NCCL 2.18 and 2.19 set NCCL_IB_SPLIT_DATA_ON_QPS=0 too", Since: "2.10.3",
+		Verify: "both ports of the bond count bytes (ethtool -S)",
+	}, ok
+}

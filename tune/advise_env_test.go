@@ -178,3 +178,25 @@ func TestAdviseWithoutHardware(t *testing.T) {
 		t.Errorf("%v %q", err, p.Hosts)
 	}
 }
+
+// NCCL before 2.21 needs the index of the GID, later ones do not.
+func TestGIDIndex(t *testing.T) {
+	for version, want := range map[string]string{"2.14.3": "3", "2.28.3": "", "": ""} {
+		p := analyse(t, "example:h100x8", func(inv *probe.Inventory) {
+			for i := range inv.HCAs {
+				port := &inv.HCAs[i].Ports[0]
+				port.LinkLayer, port.GIDs = "Ethernet", []probe.GID{
+					{Index: 1, GID: "fe80:0000:0000:0000:0e42:a1ff:feda:3e10", Type: "RoCE v2"},
+					{Index: 3, GID: "0000:0000:0000:0000:0000:ffff:c829:0906", Type: "RoCE v2"},
+				}
+			}
+			settings(t, "NCCL_IB_GID_INDEX=1\n")(inv)
+			if version != "" {
+				inv.Versions = []probe.NCCLSeen{{NCCL: version}}
+			}
+		}).Plan
+		if value, _ := setAndDeclined(p, "NCCL_IB_GID_INDEX"); value != want {
+			t.Errorf("NCCL %q: %q, want %q", version, value, want)
+		}
+	}
+}

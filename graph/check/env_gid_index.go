@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
@@ -54,11 +53,10 @@ func (a *Across) otherGID(s setting) (what string, ev Evidence) {
 	for _, t := range s.known() {
 		for _, h := range t.Inv.HCAs {
 			for _, p := range h.Ports {
-				i := slices.IndexFunc(p.GIDs, func(g probe.GID) bool { return g.Type == "RoCE v2" && isIPv4(g.GID) })
-				if p.LinkLayer != "Ethernet" || !p.Active() || i < 0 || int64(p.GIDs[i].Index) == index {
+				g, ok := RoutableGID(p)
+				if p.LinkLayer != "Ethernet" || !p.Active() || !ok || int64(g.Index) == index {
 					continue
 				}
-				g := p.GIDs[i]
 				return fmt.Sprintf("port %d of %s has its RoCE v2 IPv4 address at index %d", p.Port, h.Name, g.Index),
 					evidence(h.Origins, "ports", fmt.Sprintf("ports/%d/gids/%d", p.Port, g.Index), "%s, %s", g.GID, g.Type)
 			}
@@ -67,8 +65,15 @@ func (a *Across) otherGID(s setting) (what string, ev Evidence) {
 	return "", Evidence{}
 }
 
-// isIPv4 reports an IPv4-mapped GID as the kernel prints it.
-func isIPv4(gid string) bool { return strings.HasPrefix(gid, "0000:0000:0000:0000:0000:ffff:") }
+// RoutableGID returns the entry of a RoCE port that NCCL takes by itself: the first
+// RoCE v2 one with an IPv4 address.
+func RoutableGID(p probe.HCAPort) (g probe.GID, ok bool) {
+	i := slices.IndexFunc(p.GIDs, func(g probe.GID) bool { return routable(g, "") })
+	if i < 0 {
+		return probe.GID{}, false
+	}
+	return p.GIDs[i], true
+}
 
 func (a *Across) onlyInfiniBand(s setting) bool {
 	ports := 0
