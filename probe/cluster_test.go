@@ -47,6 +47,23 @@ func hostsOf(c *Cluster) []string {
 	return out
 }
 
+// Two files of one name hold two runs.
+func TestJoinKeepsRunsApart(t *testing.T) {
+	part := func(us float64) Part {
+		return Part{File: "out.txt", Inv: &Inventory{Schema: Schema, Job: Job{
+			Runs:    []Run{{ID: "out.txt:9", File: "out.txt"}},
+			Samples: []Sample{{Run: "out.txt:9", Collective: "AllReduce", Bytes: 8, TimeUS: us}},
+		}}}
+	}
+	c, err := Join([]Part{part(1), part(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Runs) != 2 || c.Runs[1].ID != "out.txt:9#2" || c.Samples[0].Run != "out.txt:9" || c.Samples[1].Run != "out.txt:9#2" {
+		t.Errorf("%+v %+v", c.Runs, c.Samples)
+	}
+}
+
 func TestJoin(t *testing.T) {
 	for _, c := range []struct {
 		name  string

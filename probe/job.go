@@ -20,6 +20,7 @@ type Job struct {
 	Graphs     []GraphFile  `json:"graph_files,omitempty"`
 	Choices    []Choice     `json:"choices,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
+	Runs       []Run        `json:"runs,omitempty"`
 	Samples    []Sample     `json:"samples,omitempty"`
 	Summaries  []RunSummary `json:"run_summaries,omitempty"`
 }
@@ -358,7 +359,7 @@ const (
 // Event is something that happened: an Xid, a line of NCCL.
 type Event struct {
 	Kind    string   `json:"kind"`
-	Class   string   `json:"class,omitempty"` // of a note: plugin, network, nvls, …
+	Class   string   `json:"class,omitempty"` // of a note: plugin, network, nvls, …; of wrong data: the collective
 	Code    Opt[int] `json:"code,omitzero"`
 	Subject string   `json:"subject,omitempty"` // node key: gpu:…, pci:…
 	Host    string   `json:"host,omitempty"`
@@ -370,22 +371,47 @@ type Event struct {
 	Origins []Origin `json:"origins,omitempty"`
 }
 
+// Run is one launch of a test program, as far as its samples share data type and
+// operation. Samples name it.
+type Run struct {
+	ID       string    `json:"id"`   // unique in the job: file:line of the first sample
+	File     string    `json:"file"` // base name; #2 behind it where another file of that name was there first
+	Program  string    `json:"program,omitempty"`
+	NCCL     string    `json:"nccl_version,omitempty"`
+	DataType string    `json:"datatype,omitempty"`
+	Op       string    `json:"op,omitempty"` // sum, …; "" = the collective has none, or not printed
+	Hosts    []RunHost `json:"hosts,omitempty"`
+	// Settings are the NCCL_ variables that the output shows to be set. They are
+	// unknown where it shows neither NCCL's own lines nor the environment.
+	Settings Opt[[]EnvSetting] `json:"settings"`
+	Origins  []Origin          `json:"origins,omitempty"`
+}
+
+// RunHost is a host of a run and the GPUs that its ranks use there.
+type RunHost struct {
+	Name  string   `json:"name"`
+	Ranks int      `json:"ranks"`
+	GPUs  []string `json:"gpus,omitempty"` // addresses as printed: 0000:1b:00, or the bus alone: 0x1b
+}
+
 // Sample is one measured point of a collective.
 type Sample struct {
-	Collective string   `json:"collective"` // AllReduce, AllGather, …
-	Bytes      int64    `json:"bytes"`      // the total, also for AllGather and ReduceScatter
-	Ranks      int      `json:"ranks"`
-	Nodes      int      `json:"nodes"`
-	Algorithm  string   `json:"algo,omitempty"`
-	Protocol   string   `json:"proto,omitempty"`
-	Channels   Opt[int] `json:"channels,omitzero"`
-	Launch     string   `json:"launch,omitempty"` // per-gpu or single
-	TimeUS     float64  `json:"time_us"`          // the median where Count operations are condensed
-	MinUS      float64  `json:"min_us,omitempty"` // the shortest of Count operations
-	Count      int64    `json:"count,omitempty"`  // of operations of a job; 0 = measured by a benchmark
-	AlgBW      float64  `json:"algbw_gbs"`
-	BusBW      float64  `json:"busbw_gbs"`
-	Origins    []Origin `json:"origins,omitempty"`
+	Run        string       `json:"run,omitempty"` // ID of a Run
+	Collective string       `json:"collective"`    // AllReduce, AllGather, …
+	Bytes      int64        `json:"bytes"`         // the total, also for AllGather and ReduceScatter
+	Ranks      Opt[int]     `json:"ranks"`
+	Nodes      Opt[int]     `json:"nodes"` // hosts
+	Algorithm  string       `json:"algo,omitempty"`
+	Protocol   string       `json:"proto,omitempty"`
+	Channels   Opt[int]     `json:"channels,omitzero"`
+	Launch     string       `json:"launch,omitempty"` // per-gpu or single
+	TimeUS     float64      `json:"time_us"`          // out of place; the median where Count operations are condensed
+	MinUS      float64      `json:"min_us,omitempty"` // the shortest of Count operations
+	Count      int64        `json:"count,omitempty"`  // of operations of a job; 0 = measured by a benchmark
+	AlgBW      float64      `json:"algbw_gbs"`
+	BusBW      float64      `json:"busbw_gbs"`
+	InPlaceUS  Opt[float64] `json:"in_place_us,omitzero"` // the same in place
+	Origins    []Origin     `json:"origins,omitempty"`
 }
 
 // BusFactor is busbw divided by algbw for a collective of n ranks (nccl-tests,
@@ -408,7 +434,7 @@ func BusFactor(collective string, ranks int) (factor float64, ok bool) {
 // NoJob reports that nothing is known of any job.
 func (j *Job) NoJob() bool {
 	return len(j.Logs)+len(j.Comms)+len(j.Versions)+len(j.Networks)+len(j.Adapters)+len(j.Interfaces)+len(j.GDRPairs)+
-		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Samples)+len(j.Summaries) == 0
+		len(j.Fabrics)+len(j.Systems)+len(j.Products)+len(j.Env)+len(j.Graphs)+len(j.Choices)+len(j.Events)+len(j.Runs)+len(j.Samples)+len(j.Summaries) == 0
 }
 
 // JobHosts returns the names of the hosts that the job's facts name, sorted.
@@ -434,6 +460,11 @@ func (j *Job) JobHosts() []string {
 	}
 	for _, e := range j.Env {
 		add(e.Host)
+	}
+	for _, r := range j.Runs {
+		for _, h := range r.Hosts {
+			add(h.Name)
+		}
 	}
 	slices.SortFunc(out, CompareNames)
 	return slices.Compact(out)

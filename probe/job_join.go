@@ -2,6 +2,7 @@ package probe
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -22,7 +23,7 @@ func (j *Job) AddJob(o *Job) {
 	j.Graphs = append(j.Graphs, o.Graphs...)
 	j.Choices = append(j.Choices, o.Choices...)
 	j.Events = append(j.Events, o.Events...)
-	j.Samples = append(j.Samples, o.Samples...)
+	j.addRuns(o)
 	j.Summaries = append(j.Summaries, o.Summaries...)
 	at := make(map[string]int, len(j.Comms))
 	for i, c := range j.Comms {
@@ -36,6 +37,32 @@ func (j *Job) AddJob(o *Job) {
 			continue
 		}
 		j.Comms[i].join(c)
+	}
+}
+
+// addRuns takes in runs with their samples. Files of one name are told apart by a
+// number.
+func (j *Job) addRuns(o *Job) {
+	taken := make(map[string]bool, len(j.Runs))
+	for _, r := range j.Runs {
+		taken[r.File] = true
+	}
+	renamed := map[string]string{}
+	for _, r := range o.Runs {
+		if taken[r.File] {
+			id, n := r.ID, 2
+			for ; taken[fmt.Sprintf("%s#%d", r.File, n)]; n++ {
+			}
+			r.ID, r.File = fmt.Sprintf("%s#%d", id, n), fmt.Sprintf("%s#%d", r.File, n)
+			renamed[id] = r.ID
+		}
+		j.Runs = append(j.Runs, r)
+	}
+	for _, s := range o.Samples {
+		if id, ok := renamed[s.Run]; ok {
+			s.Run = id
+		}
+		j.Samples = append(j.Samples, s)
 	}
 }
 

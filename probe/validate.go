@@ -305,8 +305,20 @@ func (v *validator) rest(inv *Inventory) {
 		v.name(obj, r.A)
 		v.name(obj, r.B)
 	}
+	runs := map[string]bool{}
+	for _, r := range inv.Runs {
+		obj := "run " + clip(r.ID)
+		once(v, runs, obj, r.ID)
+		v.texts(obj, r.ID, r.File)
+		for _, h := range r.Hosts {
+			v.texts(obj, h.Name)
+			if h.Ranks < 1 {
+				v.add(obj, "host %s has %d ranks", clip(h.Name), h.Ranks)
+			}
+		}
+	}
 	for i, s := range inv.Samples {
-		if s.Bytes < 0 || s.Ranks < 1 || s.Nodes < 1 || !(s.TimeUS > 0) {
+		if s.Bytes < 0 || s.Ranks.Or(1) < 1 || s.Nodes.Or(1) < 1 || !(s.TimeUS > 0) || !(s.InPlaceUS.Or(1) > 0) {
 			v.add(fmt.Sprintf("sample %d", i), "bytes, ranks, nodes or time out of range")
 		}
 	}

@@ -38,7 +38,7 @@ them. A rule that lacks its facts says so and never counts as passed.`, len(chec
 			} else {
 				err = text.Findings(a.stdout, res, a.style())
 			}
-			return verdict(err, res, limit, fails)
+			return a.verdict(err, res, limit, fails)
 		},
 	}
 	failOnFlag(cmd, &level)
@@ -54,13 +54,17 @@ func failOnFlag(cmd *cobra.Command, level *string) {
 	cmd.Flags().StringVar(level, "fail-on", "critical", "exit 1 with findings at or above `LEVEL`: never, info, warning, critical")
 }
 
-// verdict turns findings at or above the limit into exit code 1.
-func verdict(err error, res check.Result, limit check.Severity, fails bool) error {
+// verdict turns findings at or above the limit into exit code 1. Without any, a file
+// that could not be read leaves it open whether all is well.
+func (a *app) verdict(err error, res check.Result, limit check.Severity, fails bool) error {
 	if err != nil {
 		return err
 	}
 	if worst, any := res.Worst(); any && fails && worst >= limit {
 		return errFindings
+	}
+	if len(a.broken) > 0 {
+		return exitError{exitUnknown, fmt.Errorf("%s could not be read, so nothing is said of what it holds", text.HostNames(a.broken))}
 	}
 	return nil
 }

@@ -33,12 +33,13 @@ var layer = []struct {
 	{`graph/search`, 6},
 	{`graph/model`, 7},
 	{`graph/check`, 8},
-	{`tune`, 9},
+	{`tune/compare`, 9},
+	{`tune`, 10},
 	{`render/dot`, 1},
 	{`render/graphviz`, 1},
-	{`render/text`, 10},
-	{`render/html`, 11},
-	{`render`, 12},
+	{`render/text`, 11},
+	{`render/html`, 12},
+	{`render`, 13},
 	{`cmd/.*`, 20},
 }
 

@@ -47,7 +47,7 @@ func (a *app) lint(args []string, level string) error {
 	} else {
 		err = text.Lint(a.stdout, doc.Result, doc.Settings, a.style())
 	}
-	return verdict(err, doc.Result, limit, fails)
+	return a.verdict(err, doc.Result, limit, fails)
 }
 
 // aboutSettings keeps what rules of settings say, and what could not be read of

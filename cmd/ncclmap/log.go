@@ -47,7 +47,7 @@ host, so that the findings can rest on both.`,
 			} else {
 				err = text.Log(a.stdout, &c.Job, res, a.style())
 			}
-			return verdict(err, res, limit, fails)
+			return a.verdict(err, res, limit, fails)
 		},
 	}
 	failOnFlag(cmd, &level)

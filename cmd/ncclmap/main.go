@@ -74,7 +74,8 @@ type app struct {
 	host           string
 	quiet, verbose bool
 	noColor        bool
-	tellSources    bool // say what each source was recognised as
+	broken         []string // files of a folder or archive that are of a known kind and could not be read
+	tellSources    bool     // say what each source was recognised as
 }
 
 const longHelp = `ncclmap maps how the GPUs, NVLinks, PCIe switches, NUMA nodes and network
@@ -127,7 +128,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.quiet, "quiet", false, "print data and errors only")
 	f.BoolVar(&a.verbose, "verbose", false, "print evidence and everything that was not checked")
 	f.BoolVar(&a.noColor, "no-color", false, "no colour (also NO_COLOR)")
-	root.AddCommand(a.reportCmd(), a.probeCmd(), a.checkCmd(), a.renderCmd(), a.modelCmd(), a.tuneCmd(), a.logCmd(), a.convertCmd(), a.explainCmd(), a.versionCmd())
+	root.AddCommand(a.reportCmd(), a.probeCmd(), a.checkCmd(), a.renderCmd(), a.modelCmd(), a.tuneCmd(), a.compareCmd(), a.logCmd(), a.convertCmd(), a.explainCmd(), a.versionCmd())
 	return root
 }
 

@@ -47,7 +47,7 @@ Either all files are written or none.`,
 				a.talk("wrote %s", o.path)
 			}
 			err = text.Summary(a.stdout, an, a.style())
-			return verdict(err, an.Check, limit, fails)
+			return a.verdict(err, an.Check, limit, fails)
 		},
 	}
 	cmd.Flags().StringVarP(&dir, "dir", "d", "", "`DIR` to write into; made if missing (required)")

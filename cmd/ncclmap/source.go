@@ -41,6 +41,11 @@ func (a *app) readAll(args []string) (*probe.Cluster, error) {
 		return nil, err
 	}
 	a.tell(sources)
+	for _, s := range sources {
+		if s.Broken {
+			a.broken = append(a.broken, s.Name)
+		}
+	}
 	return c, nil
 }
 
@@ -124,10 +129,11 @@ func (a *app) analyse(args []string) (*tune.Analysis, error) {
 	return an, anyGPU(&probe.Cluster{Hosts: []*probe.Inventory{inv}})
 }
 
-// anyGPU refuses hosts without a GPU and without a job: they leave nothing to say
-// about NCCL.
+// anyGPU refuses sources that show neither a GPU nor what a job did: they leave
+// nothing to say about NCCL.
 func anyGPU(c *probe.Cluster) error {
-	if !c.NoJob() {
+	j := &c.Job
+	if len(j.Comms)+len(j.Networks)+len(j.Interfaces)+len(j.Fabrics)+len(j.Env)+len(j.Samples)+len(j.Summaries)+len(j.Events) > 0 {
 		return nil
 	}
 	var why []string

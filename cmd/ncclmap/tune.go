@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,12 +15,14 @@ import (
 func (a *app) tuneCmd() *cobra.Command {
 	var file, dialect, level string
 	var lint bool
+	var measured []string
 	cmd := &cobra.Command{
-		Use:   "tune [--lint] [SOURCE…] [-o FILE]",
+		Use:   "tune [--lint] [SOURCE…] [--measured FILE] [-o FILE]",
 		Short: "Write the NCCL settings that the evidence supports",
 		Long: `Write the NCCL settings that the evidence supports, each with its reason, and
 list those that were considered and left at NCCL's default. A variable is set
-only if something seen here says that the default is wrong.
+only if something seen here says that the default is wrong, or a run with it was
+measured to be faster (--measured).
 
 Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 --env-file and systemd's EnvironmentFile).
@@ -35,14 +39,7 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 			if err != nil {
 				return err
 			}
-			c, err := a.readHosts(args)
-			if err != nil {
-				return err
-			}
-			if err := anyGPU(c); err != nil {
-				return err
-			}
-			plan, err := tune.AdviseCluster(c)
+			plan, err := a.plan(args, measured)
 			if err != nil {
 				return err
 			}
@@ -53,13 +50,57 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 			return a.writeTo(file, write)
 		},
 	}
+	measuredFlag(cmd, &measured)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`; without it to stdout")
 	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: sh or env")
 	cmd.Flags().BoolVar(&lint, "lint", false, "judge the settings in the sources, write none")
 	failOnFlag(cmd, &level)
 	cmd.MarkFlagsMutuallyExclusive("lint", "output")
+	cmd.MarkFlagsMutuallyExclusive("lint", "measured")
 	cmd.MarkFlagsMutuallyExclusive("lint", "dialect")
 	return cmd
+}
+
+// recheckMonths is how long a measured gain counts without being measured again.
+const recheckMonths = 6
+
+// plan decides on the settings of the hosts together, with what was measured on
+// one of them.
+func (a *app) plan(args, measured []string) (tune.Plan, error) {
+	if len(measured) > 0 {
+		an, err := a.analyseMeasured(args, measured)
+		if err != nil {
+			return tune.Plan{}, err
+		}
+		return an.Plan, nil
+	}
+	c, err := a.readHosts(args)
+	if err != nil {
+		return tune.Plan{}, err
+	}
+	if err := anyGPU(c); err != nil {
+		return tune.Plan{}, err
+	}
+	return tune.AdviseCluster(c)
+}
+
+// analyseMeasured is analyse, with what was measured on the machine or its cluster.
+func (a *app) analyseMeasured(args, files []string) (*tune.Analysis, error) {
+	sources, m, err := a.readMeasured(args, files)
+	if err != nil {
+		return nil, err
+	}
+	if len(sources.Hosts) == 0 {
+		sources = m.All
+	}
+	inv, ok := sources.Single()
+	if !ok {
+		return nil, fmt.Errorf("the sources are of %s; choose one with --host", hostList(sources))
+	}
+	if len(m.Jobs) == 1 { // the settings of several runs are not one job's
+		inv.Job = m.All.Job
+	}
+	return tune.AnalyseMeasured(inv, m, time.Now().AddDate(0, recheckMonths, 0).Format(time.DateOnly))
 }
 
 // writeEnv writes a plan as an env file: what is set, and what was declined.

@@ -334,6 +334,7 @@ var kindNames = []struct{ prefix, one, many string }{
 	{"file:", "file", "files"},
 	{"env:", "setting", "settings"},
 	{"net:", "interface", "interfaces"},
+	{"collective:", "collective", "collectives"},
 }
 
 // countKinds prints "8 GPUs, 2 HCAs".

@@ -66,7 +66,7 @@ func runEnvDiffers(a *Across) {
 			}
 		}
 		for _, name := range append([]string{ibHCA}, mustMatch...) {
-			values := valuesOf(byName[name])
+			values := a.whole(valuesOf(byName[name]))
 			if len(values) < 2 || name == ibHCA && a.ownAdapters(byName[name]) || slices.Contains(done, name) {
 				continue
 			}
@@ -108,6 +108,17 @@ func valuesOf(list []rankValue) []valueRanks {
 		return cmp.Or(len(y.ranks)-len(x.ranks), x.ranks[0]-y.ranks[0], strings.Compare(x.value, y.value))
 	})
 	return out
+}
+
+// whole leaves out a value that is the beginning of the usual one, where lines of the
+// log were torn: it lost its end.
+func (a *Across) whole(values []valueRanks) []valueRanks {
+	if !slices.ContainsFunc(a.Job.Logs, func(l probe.LogFile) bool { return l.Torn > 0 }) {
+		return values
+	}
+	return slices.DeleteFunc(values, func(v valueRanks) bool {
+		return v.value != values[0].value && strings.HasPrefix(values[0].value, v.value)
+	})
 }
 
 // ownAdapters reports NCCL_IB_HCA that is equal within each host, and leaves each

@@ -8,7 +8,7 @@ import (
 )
 
 // job adds what a job shows: settings and the NCCL version.
-func job(version string, env ...string) func(*host) {
+func jobOf(version string, env ...string) func(*host) {
 	return func(h *host) {
 		if version != "" {
 			h.inv.Versions = append(h.inv.Versions, probe.NCCLSeen{NCCL: version, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "job.log:1"}}})
@@ -35,7 +35,7 @@ func TestHCANearNoGPU(t *testing.T) {
 		{name: "of the same model", host: h100x8().with(storage("15b3:1021", 400)), want: []string{"info sure hca:mlx5_8"}},
 		{name: "one is near, this one is another model", host: h100x8().with(oneNear).with(storage("15b3:101b", 200)), want: []string{"info sure hca:mlx5_8"}},
 		{name: "one is near, this one is like it", host: h100x8().with(oneNear).with(storage("15b3:1021", 400))},
-		{name: "left out by the setting", host: h100x8().with(storage("15b3:101b", 200)).with(job("", "NCCL_IB_HCA", "^=mlx5_8"))},
+		{name: "left out by the setting", host: h100x8().with(storage("15b3:101b", 200)).with(jobOf("", "NCCL_IB_HCA", "^=mlx5_8"))},
 		{name: "not ACTIVE", host: h100x8().with(storage("15b3:101b", 200)).with(func(h *host) { h.down(8, "DOWN", "Disabled") })},
 		{name: "none is near", host: l40s(2).with(storage("15b3:101b", 200))},
 		{name: "guest", host: h100x8().with(storage("15b3:101b", 200)).guest()},
@@ -128,8 +128,8 @@ func TestHCABondOneQP(t *testing.T) {
 	testRule(t, "hca-bond-one-qp", []ruleCase{
 		{name: "healthy", host: h100x8()},
 		{name: "NCCL's default", host: h100x8().with(lacp), want: []string{"warning likely hca:mlx5_bond_0 net:bond0"}, says: []string{"NCCL_IB_QPS_PER_CONNECTION=2"}},
-		{name: "set to one", host: h100x8().with(lacp).with(job("2.20.5", "NCCL_IB_QPS_PER_CONNECTION", "1")), want: []string{"warning sure hca:mlx5_bond_0 net:bond0"}},
-		{name: "set to four", host: h100x8().with(lacp).with(job("2.20.5", "NCCL_IB_QPS_PER_CONNECTION", "4"))},
+		{name: "set to one", host: h100x8().with(lacp).with(jobOf("2.20.5", "NCCL_IB_QPS_PER_CONNECTION", "1")), want: []string{"warning sure hca:mlx5_bond_0 net:bond0"}},
+		{name: "set to four", host: h100x8().with(lacp).with(jobOf("2.20.5", "NCCL_IB_QPS_PER_CONNECTION", "4"))},
 		{name: "balance-xor", host: h100x8().with(bond("balance-xor", "ens1f0", "ens1f1")), want: []string{"warning likely hca:mlx5_bond_0 net:bond0"}},
 		{name: "active-backup", host: h100x8().with(bond("active-backup", "ens1f0", "ens1f1"))},
 		{name: "one slave", host: h100x8().with(bond("802.3ad", "ens1f0"))},
@@ -159,7 +159,7 @@ func TestHCAGIDUnusable(t *testing.T) {
 			h.inv.HCAs[0].Ports[0].LinkLayer, h.inv.HCAs[0].Ports[0].GIDs = "Ethernet", gids
 		})
 	}
-	index := func(version, n string) func(*host) { return job(version, "NCCL_IB_GID_INDEX", n) }
+	index := func(version, n string) func(*host) { return jobOf(version, "NCCL_IB_GID_INDEX", n) }
 	v6 := probe.GID{Index: 1, GID: global6, Type: "RoCE v2"}
 	env := []string{"critical sure port:mlx5_0/1 env:NCCL_IB_GID_INDEX"}
 	port := []string{"critical sure port:mlx5_0/1"}
@@ -170,15 +170,15 @@ func TestHCAGIDUnusable(t *testing.T) {
 		{name: "link-local", host: roce(usableGIDs()...).with(index("2.14.3", "1")), want: env, says: []string{"GID index 1 is link-local: fe80::ba3f:d2ff:fe44:90c2", "NCCL_IB_GID_INDEX=3"}},
 		{name: "RoCE v1", host: roce(usableGIDs()...).with(index("2.22.3", "2")), want: env, says: []string{"RoCE v1"}},
 		{name: "empty", host: roce(usableGIDs()...).with(index("", "7")), want: env, says: []string{"GID index 7 is empty"}},
-		{name: "index 0 before 2.21", host: roce(usableGIDs()...).with(job("2.18.3")), gap: "one Ethernet segment"},
-		{name: "index 0 before 2.21, connections fail", host: roce(usableGIDs()...).with(job("2.18.3")).with(func(h *host) {
+		{name: "index 0 before 2.21", host: roce(usableGIDs()...).with(jobOf("2.18.3")), gap: "one Ethernet segment"},
+		{name: "index 0 before 2.21, connections fail", host: roce(usableGIDs()...).with(jobOf("2.18.3")).with(func(h *host) {
 			h.inv.Events = []probe.Event{{Kind: probe.EventWarning, Text: "Call to ibv_modify_qp failed with error Connection timed out",
 				Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "nccl.log:40"}}}}
 		}), want: port},
 		{name: "-1 is NCCL's choice", host: roce(usableGIDs()...).with(index("2.22.3", "-1"))},
 		{name: "no address", host: roce(usableGIDs()[:2]...), want: port, says: []string{"no RoCE v2 entry with an IPv4 address", "give the interface of this port an IPv4 address"}},
 		{name: "IPv6 alone", host: roce(v6), want: port},
-		{name: "IPv6 by the family", host: roce(v6).with(job("2.22.3", "NCCL_IB_ADDR_FAMILY", "AF_INET6"))},
+		{name: "IPv6 by the family", host: roce(v6).with(jobOf("2.22.3", "NCCL_IB_ADDR_FAMILY", "AF_INET6"))},
 		{name: "table not recorded", host: roce(), gap: "GID table"},
 		{name: "settings of a host that is not this one", host: roce(usableGIDs()...).with(index("2.14.3", "1")).with(func(h *host) { h.inv.Env[0].Host = "roce-a" }), want: env},
 	})
@@ -223,10 +223,10 @@ func TestNetVirtualInterfaces(t *testing.T) {
 			h.inv.Interfaces = []probe.Interface{{Use: probe.UseSocket, Name: "br-4f", Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: "nccl.log:2"}}}}
 		}), want: []string{"warning sure net:br-4f"}},
 		{name: "docker0 alone", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0"))},
-		{name: "the user's exclusion admits docker0", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0")).with(job("", "NCCL_SOCKET_IFNAME", "^lo")), want: []string{"warning possible net:docker0"}},
+		{name: "the user's exclusion admits docker0", host: l40s(1).with(nets(10e3, "lo", "eth0", "docker0")).with(jobOf("", "NCCL_SOCKET_IFNAME", "^lo")), want: []string{"warning possible net:docker0"}},
 		{name: "a faster interface", host: l40s(1).with(nets(100e3, "eth0", "veth12"))},
 		{name: "speed not known", host: l40s(1).with(nets(0, "eth0", "veth12")), want: []string{"warning possible net:veth12"}},
-		{name: "named", host: l40s(1).with(nets(10e3, "eth0", "veth12")).with(job("", "NCCL_SOCKET_IFNAME", "eth0"))},
+		{name: "named", host: l40s(1).with(nets(10e3, "eth0", "veth12")).with(jobOf("", "NCCL_SOCKET_IFNAME", "eth0"))},
 		{name: "without carrier", host: l40s(1).with(nets(10e3, "eth0", "veth12")).with(func(h *host) { h.inv.NetDevs[1].Carrier = probe.Some(false) })},
 	})
 }

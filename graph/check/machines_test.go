@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/open"
 )
 
@@ -21,6 +22,60 @@ func run(names ...string) (check.Result, error) {
 		return check.Result{}, err
 	}
 	return check.RunCluster(c, check.All())
+}
+
+// runMeasured joins sources with test output as the commands do.
+func runMeasured(names, measured []string) (check.Result, error) {
+	c, _, err := open.Read(names, nil)
+	if err != nil || len(measured) == 0 {
+		return run(names...)
+	}
+	var runs []*probe.Cluster
+	for _, file := range measured {
+		r, _, err := open.Read([]string{file}, nil)
+		if err != nil {
+			return check.Result{}, err
+		}
+		runs = append(runs, r)
+	}
+	both, err := probe.JoinMeasured(c, runs...)
+	if err != nil {
+		return check.Result{}, err
+	}
+	return check.RunMeasured(both, check.All())
+}
+
+// Test output that people published or we recorded: the faulty ones are named, of
+// the others nothing worse than that a run is too small.
+func TestMeasuredCorpus(t *testing.T) {
+	want := map[string]string{
+		"tests256-h200-vm-2node.txt": "warning measured-drops collective:AllReduce file:tests256-h200-vm-2node.txt",
+		"xxrjun-cluster00-pairwise-summary.csv": "critical measured-pair-slow host:cnode2-001 host:cnode2-002 host:cnode2-004 host:cnode2-005 host:cnode2-006 host:cnode2-009 host:cnode2-010 host:cnode2-011 " +
+			"host:cnode2-012 host:cnode2-013 host:cnode2-015 host:cnode2-016 host:cnode2-017; critical measured-pair-slow host:cnode2-003",
+		"xxrjun-pair-failed-001-003-G4.log": "warning measured-drops collective:SendRecv file:xxrjun-pair-failed-001-003-G4.log",
+	}
+	for _, pattern := range []string{"corpus/nccl-tests/*", "captures/2xh200-vm/ar-*", "captures/2xh200-vm/*[lrt].txt"} {
+		files, _ := filepath.Glob(filepath.Join("../../../shared", pattern))
+		if len(files) == 0 {
+			t.Skipf("no %s", pattern)
+		}
+		for _, file := range files {
+			res, err := run(file)
+			if err != nil {
+				t.Log(err)
+				continue
+			}
+			var got []string
+			for _, f := range res.Findings {
+				if strings.HasPrefix(f.Rule, "measured-") && f.Severity > check.Info {
+					got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Rule, strings.Join(f.Subjects, " ")))
+				}
+			}
+			if strings.Join(got, "; ") != want[filepath.Base(file)] {
+				t.Errorf("%s: %q, want %q", file, got, want[filepath.Base(file)])
+			}
+		}
+	}
 }
 
 // The machines that ship with the program.
@@ -126,7 +181,13 @@ func TestCases(t *testing.T) {
 			if len(inputs) == 0 {
 				t.Skip("none of its inputs can be read")
 			}
-			res, err := run(inputs...)
+			var measured []string
+			for i, a := range c.Args {
+				if i > 0 && c.Args[i-1] == "--measured" {
+					measured = append(measured, filepath.Join(dir, a))
+				}
+			}
+			res, err := runMeasured(inputs, measured)
 			if err != nil {
 				t.Fatal(err)
 			}

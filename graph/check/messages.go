@@ -72,12 +72,16 @@ func (a *Across) saidOf(rule string) []probe.Event {
 	return out
 }
 
+// judgedElsewhere are the kinds of events that rules read by kind: gpu-faulted and
+// measured-wrong-data. Notes are facts, no faults.
+var judgedElsewhere = map[string]bool{probe.EventNote: true, probe.EventXid: true, probe.EventWrongData: true}
+
 // unjudgedEvents says that logs hold events (Xids, warnings) which no rule reads:
 // silence about them is no verdict.
 func unjudgedEvents(a *Across) {
 	var subjects []string
 	for i, e := range a.Job.Events {
-		if e.Kind == probe.EventNote || e.Kind == probe.EventXid || a.judged[i] != nil { // rule gpu-faulted reads Xids
+		if judgedElsewhere[e.Kind] || a.judged[i] != nil {
 			continue
 		}
 		s := HostKey(e.Host)

@@ -98,6 +98,13 @@ func All() []Rule {
 		ncclCUDAMismatch,
 		ncclGPUUnsupported,
 
+		measuredBelowModel,
+		measuredPairSlow,
+		measuredDrops,
+		measuredWrongData,
+		measuredAlternativeBetter,
+		measuredTooSmall,
+
 		sourceConflict,
 		hostDiffers,
 		versionsMixed,

@@ -17,7 +17,8 @@ with both values and where they stand. And, where topo -m is given beside the de
 for pairs whose path by the devices is of another class than their cell, or has another
 number of NVLinks; pairs that differ alike are one finding.
 
-info.
+info; warning, and likely, where they disagree on whether something is healthy: the state of
+an NVLink, a port or the fabric, or a link's width.
 
 What is used is the more trusted source's: the driver, then the kernel, then topo -m,
 then a topology file.
@@ -38,18 +39,25 @@ const reread = "whoever gathered the sources: read them again at one time on one
 // volatile are fields that may differ because they were read at two moments.
 var volatile = []string{"pstate", "utilization", "clocks_event_reasons", "pcie_replays", "pcie_counters", "nvlink_counters", "ecc", "runtime_pm"}
 
+// health reports a field that tells whether something works as it should.
+func health(field string) bool {
+	return field == "state" || field == "fabric.state" || field == "fabric.status" || strings.HasSuffix(field, ".width")
+}
+
 // fieldConflicts reports what the sources state differently, by object.
 func (p *Pass) fieldConflicts() {
 	type object struct {
 		subjects []string
 		facts    []string
 		proof    []Evidence
+		health   bool
 	}
 	var found []object
 	for _, c := range p.Inv.Conflicts {
 		subjects, part := p.conflictSubjects(c.Subject)
 		isGPU := strings.HasPrefix(subjects[0], "gpu:")
-		if len(c.Values) < 2 || slices.Contains(volatile, c.Field) || isGPU && c.Field == "current_link.speed_gts" {
+		field, _, _ := strings.Cut(c.Field, ".")
+		if len(c.Values) < 2 || slices.Contains(volatile, field) || isGPU && c.Field == "current_link.speed_gts" {
 			continue
 		}
 		i := slices.IndexFunc(found, func(o object) bool { return slices.Equal(o.subjects, subjects) })
@@ -58,7 +66,8 @@ func (p *Pass) fieldConflicts() {
 			found = append(found, object{subjects: subjects})
 		}
 		o := &found[i]
-		field := strings.TrimSpace(part + " " + c.Field)
+		o.health = o.health || health(c.Field)
+		field = strings.TrimSpace(part + " " + c.Field)
 		fact := fmt.Sprintf("%s: %s is used (%s)", field, c.Values[0].Value, originText(c.Values[0].Origin))
 		for k, v := range c.Values {
 			how := "is used"
@@ -71,8 +80,12 @@ func (p *Pass) fieldConflicts() {
 		o.facts = append(o.facts, fact)
 	}
 	for _, o := range found {
+		severity, certainty := Info, Sure
+		if o.health {
+			severity, certainty = Warning, Likely // one of them shows a fault, and may be the right one
+		}
 		p.Report(Finding{
-			Severity: Info, Subjects: o.subjects, Expected: "one value from every source",
+			Severity: severity, Certainty: certainty, Subjects: o.subjects, Expected: "one value from every source",
 			Observed: strings.Join(o.facts, "; "), Evidence: o.proof, Fix: reread,
 		})
 	}

@@ -85,7 +85,7 @@ func (d *Dump) Inventories() []*probe.Inventory {
 		factor, _ := probe.BusFactor(p.Collective, p.Ranks)
 		algbw := float64(p.Bytes) / p.TimeUS / 1e3
 		inv.Samples = append(inv.Samples, probe.Sample{
-			Collective: p.Collective, Bytes: p.Bytes, Ranks: p.Ranks, Nodes: p.Nodes, Algorithm: p.Algorithm, Protocol: p.Protocol, Channels: p.Channels,
+			Collective: p.Collective, Bytes: p.Bytes, Ranks: probe.Some(p.Ranks), Nodes: probe.Some(p.Nodes), Algorithm: p.Algorithm, Protocol: p.Protocol, Channels: p.Channels,
 			TimeUS: p.TimeUS, MinUS: p.MinUS, Count: p.Count, AlgBW: algbw, BusBW: algbw * factor, Origins: d.origins(p.Line),
 		})
 	}

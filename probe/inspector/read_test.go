@@ -48,7 +48,7 @@ func read(t testing.TB, lines ...string) (*Dump, *probe.Inventory) {
 func brief(inv *probe.Inventory) []string {
 	var out []string
 	for _, s := range inv.Samples {
-		out = append(out, fmt.Sprintf("%s %d of %d/%d %s/%s %s: %d × %g µs, ≥ %g, %.3f %.3f %s", s.Collective, s.Bytes, s.Ranks, s.Nodes, s.Algorithm, s.Protocol, s.Channels,
+		out = append(out, fmt.Sprintf("%s %d of %d/%d %s/%s %s: %d × %g µs, ≥ %g, %.3f %.3f %s", s.Collective, s.Bytes, s.Ranks.Or(0), s.Nodes.Or(0), s.Algorithm, s.Protocol, s.Channels,
 			s.Count, s.TimeUS, s.MinUS, s.AlgBW, s.BusBW, s.Origins[0].Where))
 	}
 	return out

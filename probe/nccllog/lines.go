@@ -383,6 +383,9 @@ func (s *state) network(t *thread, name []byte, state string) bool {
 	return true
 }
 
+// interloper is what no value holds, but the beginning of another line does.
+var interloper = [][]byte{[]byte("<stdout>"), []byte("<stderr>"), []byte(" NCCL INFO "), []byte(" NCCL WARN ")}
+
 // setting takes "NCCL_X set by environment to Y." and "NCCL_X set to Y".
 func (s *state) setting(r *record, b []byte) bool {
 	name, rest := word(b)
@@ -406,6 +409,12 @@ func (s *state) setting(r *record, b []byte) bool {
 func (s *state) keepEnv(t *thread, name, value []byte, how string) {
 	if len(name) > 128 {
 		return
+	}
+	for _, mark := range interloper {
+		if bytes.Contains(value, mark) {
+			s.log.Torn++ // another process wrote into the line
+			return
+		}
 	}
 	s.setKey(t, name, value, []byte(how))
 	if f, fresh := get(s, &s.env, "settings"); f != nil {

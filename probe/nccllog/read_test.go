@@ -255,6 +255,14 @@ func TestWarningsCounted(t *testing.T) {
 	}
 }
 
+// A value into which another process wrote is not a value.
+func TestTornSetting(t *testing.T) {
+	l := read(t, env+"NCCL_BUFFSIZE set by environment to 838[1,3]<stdout>:\n"+env+"NCCL_PROTO set by environment to Simple\n")
+	if len(l.Env) != 1 || l.Env[0].Value != "Simple" || l.Torn != 1 {
+		t.Errorf("%+v, %d torn", l.Env, l.Torn)
+	}
+}
+
 func TestOldCommunicators(t *testing.T) {
 	// Up to 2.15 nothing but size and rank says which lines belong together, and
 	// the rank's number comes last.

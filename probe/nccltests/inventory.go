@@ -9,12 +9,12 @@ import (
 	"github.com/ncclmap/ncclmap/probe"
 )
 
-// Inventories returns what the runs say in the words of package probe: a sample
-// for each out-of-place row, the NCCL version where all agree, an event for wrong
+// Inventories returns what the runs say in the words of package probe: runs with a
+// sample for each row, the NCCL version where all agree, an event for wrong
 // data ("wrong-data") and for each failure ("test-failure"); and an inventory of
 // GPUs for each host, which is the same one where all runs used one host. Rows
-// whose ranks, hosts, collective or time are not known, that contradict
-// themselves or that several runs wrote into give no sample but a gap.
+// whose collective or time are not known, that contradict themselves or that
+// several runs wrote into give no sample but a gap.
 func (o *Output) Inventories() []*probe.Inventory {
 	inv := &probe.Inventory{Schema: probe.Schema}
 	gap := func(line int, what, why, how string) {
@@ -31,11 +31,11 @@ func (o *Output) Inventories() []*probe.Inventory {
 		o.products(inv, t)
 		if n, line := t.Wrong(); n > 0 {
 			inv.Events = append(inv.Events, probe.Event{
-				Kind: probe.EventWrongData, Text: fmt.Sprintf("%s: %.0f wrong elements", t.name(), n), Origins: []probe.Origin{o.origin(line)},
+				Kind: probe.EventWrongData, Class: t.Collective, Text: fmt.Sprintf("%s: %.0f wrong elements", t.name(), n), Origins: []probe.Origin{o.origin(line)},
 			})
 		} else if n, _ := t.OutOfBounds.Get(); n > 0 {
 			inv.Events = append(inv.Events, probe.Event{
-				Kind: probe.EventWrongData, Text: fmt.Sprintf("%s: out of bounds values: %d", t.name(), n), Origins: []probe.Origin{o.origin(t.Line)},
+				Kind: probe.EventWrongData, Class: t.Collective, Text: fmt.Sprintf("%s: out of bounds values: %d", t.name(), n), Origins: []probe.Origin{o.origin(t.Line)},
 			})
 		}
 		for _, f := range t.Failures {
@@ -90,59 +90,6 @@ func (t *Table) name() string {
 		return t.Program
 	}
 	return "test"
-}
-
-func (o *Output) samples(inv *probe.Inventory, t *Table) {
-	ranks, okRanks := t.Ranks.Get()
-	nodes, okNodes := t.Nodes.Get()
-	why, how := "", ""
-	switch {
-	case len(t.Rows) == 0:
-		if len(t.Failures) == 0 {
-			why = "the run printed no row"
-		}
-	case t.Overlap:
-		why = "several processes ran the test each for itself and wrote into one table"
-		how = "build nccl-tests with MPI=1"
-	case !okRanks:
-		why, how = "the number of ranks is not known: the device list is missing or incomplete", "give the whole output"
-	case !okNodes:
-		why, how = "the number of hosts is not known: the device list is missing", "give the whole output"
-	case t.Collective == "":
-		why, how = "the output does not name the test", "give the whole output, with the command line"
-	case t.Rows[0].OutOfPlace.CPUTime:
-		why, how = "the times are those of the launch (-C 1)", "run without -C"
-	}
-	if why != "" {
-		inv.Gaps = append(inv.Gaps, probe.Gap{What: "samples", Why: why, How: how, Origin: o.origin(t.Line)})
-		return
-	}
-	untimed := 0
-	for _, r := range t.Rows {
-		us, ok := r.OutOfPlace.TimeUS.Get()
-		switch {
-		case !ok || !(us > 0):
-			untimed++
-			continue
-		case len(r.Notes) > 0:
-			inv.Gaps = append(inv.Gaps, probe.Gap{What: "samples", Why: "a row contradicts itself: " + r.Notes[0], Origin: o.origin(r.Line)})
-			continue
-		}
-		inv.Samples = append(inv.Samples, probe.Sample{
-			Collective: t.Collective, Bytes: r.Bytes, Ranks: ranks, Nodes: nodes, Launch: t.Launch,
-			TimeUS: us, AlgBW: r.OutOfPlace.AlgBW.Or(0), BusBW: r.OutOfPlace.BusBW.Or(0),
-			Origins: []probe.Origin{o.origin(r.Line)},
-		})
-		// A sample has no word for "not stated"; 0 GB/s would be a lie.
-		if last := &inv.Samples[len(inv.Samples)-1]; !r.OutOfPlace.AlgBW.Known() || !r.OutOfPlace.BusBW.Known() {
-			f, _ := probe.BusFactor(t.Collective, ranks)
-			last.AlgBW = float64(r.Bytes) / us / 1e3
-			last.BusBW = last.AlgBW * f
-		}
-	}
-	if untimed > 0 {
-		inv.Gaps = append(inv.Gaps, probe.Gap{What: "samples", Why: fmt.Sprintf("%d rows have no time", untimed), Origin: o.origin(t.Line)})
-	}
 }
 
 // gpus adds the GPUs that the runs used on a host. CUDA's device number

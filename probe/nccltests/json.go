@@ -154,6 +154,7 @@ func readJSON(name string, raw []byte) (*Output, error) {
 				return nil, fail(err)
 			}
 			line := lines.at(d.InputOffset())
+			t.Told = t.Told || key == "env"
 			for i, x := range list {
 				switch {
 				case key == "args" && i == 0:

@@ -24,20 +24,23 @@ type Output struct {
 
 // Table is one run of one test program.
 type Table struct {
-	Line        int    // where it begins
-	Program     string // "all_reduce_perf"; "" = not stated
-	Collective  string // AllReduce, …; "" = unknown
-	Tests       string // version of nccl-tests, "2.17.6"
-	Headers     string // NCCL version it was built with
-	NCCL        string // NCCL version it ran with
-	Config      Config
-	Devices     []Device
-	Groups      int            // communicators that ran at once; 0 = not stated
-	Ranks       probe.Opt[int] // of one communicator
-	Nodes       probe.Opt[int] // hosts of one communicator
-	Launch      string         // LaunchPerGPU, LaunchSingle, "" = mixed or unknown
-	Inferred    []string       // which of "collective" and "ranks" follow from the figures
-	Settings    []Setting
+	Line       int    // where it begins
+	Program    string // "all_reduce_perf"; "" = not stated
+	Collective string // AllReduce, …; "" = unknown
+	Tests      string // version of nccl-tests, "2.17.6"
+	Headers    string // NCCL version it was built with
+	NCCL       string // NCCL version it ran with
+	Config     Config
+	Devices    []Device
+	Groups     int            // communicators that ran at once; 0 = not stated
+	Ranks      probe.Opt[int] // of one communicator
+	Nodes      probe.Opt[int] // hosts of one communicator
+	Launch     string         // LaunchPerGPU, LaunchSingle, "" = mixed or unknown
+	Inferred   []string       // which of "collective" and "ranks" follow from the figures
+	Settings   []Setting
+	// Told says that the output shows the settings: by NCCL's own lines, or the
+	// environment of the JSON. Others are then not set.
+	Told        bool
 	Rows        []Row
 	OutOfBounds probe.Opt[int64] // tests points with wrong data
 	AvgBusBW    probe.Opt[float64]

@@ -88,7 +88,8 @@ func TestWhole(t *testing.T) {
 	}
 	inv := o.Inventories()[0]
 	want := probe.Sample{
-		Collective: "AllReduce", Bytes: 2097152, Ranks: 4, Nodes: 1, Launch: "per-gpu", TimeUS: 50, AlgBW: 41.94, BusBW: 62.91,
+		Run: "t.txt:14", Collective: "AllReduce", Bytes: 2097152, Ranks: probe.Some(4), Nodes: probe.Some(1), Launch: "per-gpu",
+		TimeUS: 50, AlgBW: 41.94, BusBW: 62.91, InPlaceUS: probe.Some(51.0),
 		Origins: []probe.Origin{{Source: Source, Where: "t.txt:15"}},
 	}
 	if len(inv.Samples) != 3 || fmt.Sprint(inv.Samples[1]) != fmt.Sprint(want) {
@@ -197,8 +198,8 @@ func TestGaps(t *testing.T) {
 	}{
 		{"algbw", edit(t, whole, "50.00   41.94", "50.00   14.94"), 2, "a row contradicts itself: out-of-place: 2097152 bytes in 50 us are 41.94 GB/s, not algbw 14.94"},
 		{"busbw", edit(t, whole, "62.91", "26.91"), 2, "out-of-place: algbw 41.94 × 1.5 is busbw 62.91, not 26.91 (AllReduce of 4 ranks)"},
-		{"no devices", edit(t, whole, "#  Rank ", "#  Rnk "), 0, "the number of hosts is not known"},
-		{"device list cut", edit(t, whole, "#  Rank  1 ", "#  Rnk  1 "), 0, "the number of ranks is not known"},
+		{"no devices", edit(t, whole, "#  Rank ", "#  Rnk "), 3, "the number of hosts is not known"},
+		{"device list cut", edit(t, whole, "#  Rank  1 ", "#  Rnk  1 "), 3, "the number of ranks is not known"},
 		{"cputime", edit(t, whole, "root     time", "root  cputime"), 0, "the times are those of the launch"},
 		{"no test named", edit(t, whole, "# Collective test starting: all_reduce_perf\n", "", "39.32", "26.21", "62.91", "41.94", "89.88", "59.92", "38.36       0", "25.58       N/A", "61.68       0", "41.12       N/A", "88.61       0", "59.07       N/A"), 3, ""},
 		{"time not known", edit(t, whole, "    50.00   41.94", "      inf   41.94"), 2, "1 rows have no time"},
@@ -222,7 +223,7 @@ func TestEvents(t *testing.T) {
 		"# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor)\ngx07: Test NCCL failure common.cu:401 'unhandled cuda error / '\n .. gx07 pid 1: Test failure common.cu:519\n"
 	o := read(t, text)
 	inv := o.Inventories()[0]
-	if len(inv.Events) != 2 || inv.Events[0].Text != "AllReduce: 17 wrong elements" || inv.Events[0].Kind != "wrong-data" || inv.Events[1].Kind != "test-failure" {
+	if len(inv.Events) != 2 || inv.Events[0].Class != "AllReduce" || inv.Events[0].Text != "AllReduce: 17 wrong elements" || inv.Events[0].Kind != "wrong-data" || inv.Events[1].Kind != "test-failure" {
 		t.Errorf("%+v", inv.Events)
 	}
 }
@@ -239,6 +240,29 @@ func TestSettings(t *testing.T) {
 		if v, ok := a.Setting(name); !ok || v != want {
 			t.Errorf("%s: %q %v in %v", name, v, ok, a.Settings)
 		}
+	}
+}
+
+// A run carries what its samples have in common, and settings only where the
+// output shows them.
+func TestRuns(t *testing.T) {
+	log := "gx07:4711:4720 [0] NCCL INFO NCCL_ALGO set by environment to Tree.\n"
+	halves := edit(t, whole, "     4194304       1048576     float", "     4194304       2097152      half")
+	invs := read(t, "$ mpirun -x NCCL_PROTO=Simple all_reduce_perf\n"+whole+edit(t, halves, "     1048576        262144", log+"     1048576        262144")).Inventories()
+	runs := invs[0].Runs
+	var got []string
+	for _, r := range runs {
+		got = append(got, fmt.Sprint(r.ID, " ", r.DataType, " ", r.Op, " ", r.NCCL, " ", r.Hosts, " ", len(r.Settings.Or(nil)), " ", r.Settings.Known()))
+	}
+	hosts := " sum 2.28.9 [{gx07 4 [0000:1b:00 0000:43:00 0000:52:00 0000:61:00]}] "
+	if want := []string{"t.txt:15 float" + hosts + "0 false", "t.txt:37 float" + hosts + "1 true", "t.txt:39 half" + hosts + "1 true"}; !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if s := invs[0].Samples; len(s) != 6 || s[4].Run != "t.txt:37" || s[5].Run != "t.txt:39" {
+		t.Errorf("%+v", s)
+	}
+	if x := runs[1].Settings.Or(nil)[0]; x.Name != "NCCL_ALGO" || x.Value != "Tree" || x.Origins[0].Where != "t.txt:36" {
+		t.Errorf("%+v", x)
 	}
 }
 
@@ -329,7 +353,7 @@ func TestCut(t *testing.T) {
 			continue
 		}
 		for _, s := range o.Inventories()[0].Samples {
-			if s.TimeUS != 40 && s.TimeUS != 50 && s.TimeUS != 70 || s.Ranks != 4 {
+			if s.TimeUS != 40 && s.TimeUS != 50 && s.TimeUS != 70 || s.Ranks != probe.Some(4) {
 				t.Errorf("%d bytes: %+v", n, s)
 			}
 		}

@@ -95,6 +95,13 @@ var environment = []byte("set by environment to ")
 // the collective that is called. It looks at the begin of the text alone, as a log
 // may hold a hundred million records.
 func (s *state) record(n int, b []byte) {
+	if bytes.HasPrefix(b, []byte("NCCL INFO ")) {
+		if t := s.running(); t != nil {
+			t.Told = true
+		} else {
+			s.told = true
+		}
+	}
 	text := b[len("NCCL "):]
 	if !bytes.HasPrefix(text, []byte("version ")) {
 		text = text[bytes.IndexByte(text, ' ')+1:]

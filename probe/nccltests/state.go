@@ -46,6 +46,7 @@ type state struct {
 	at      stage
 	layout  layout
 	pending []Setting // seen between two runs
+	told    bool      // so were NCCL's own lines
 	program string    // named between two runs, as in a command line
 	op      string    // collective that the run's own NCCL log names
 	hosts   [][]byte  // of the current table
@@ -114,8 +115,8 @@ func (s *state) table(n int, at stage) *Table {
 		s.out.Dropped++
 		return nil
 	}
-	s.out.Tables = append(s.out.Tables, Table{Line: n, Program: s.program, Settings: s.pending})
-	s.at, s.layout, s.pending, s.program, s.op, s.hosts = at, modern, nil, "", "", nil
+	s.out.Tables = append(s.out.Tables, Table{Line: n, Program: s.program, Settings: s.pending, Told: s.told})
+	s.at, s.layout, s.pending, s.told, s.program, s.op, s.hosts = at, modern, nil, false, "", "", nil
 	return s.cur()
 }
 

@@ -1,7 +1,6 @@
 package open
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/ncclmap/ncclmap/probe"
@@ -116,11 +114,7 @@ func (f *folder) file(name string) []Source {
 		return readInput(p, file)
 	}()
 	if err != nil {
-		why := strings.TrimPrefix(err.Error(), p.name+": ")
-		if errors.Is(err, ErrUnrecognised) {
-			why = ErrUnrecognised.Error()
-		}
-		return []Source{{Name: p.name, Skip: why}}
+		return []Source{skipped(p.name, err)}
 	}
 	return s
 }
@@ -140,7 +134,7 @@ func (f *folder) recordedRoot(dir string) []Source {
 		return sysfs.Read(sub.FS(), sysfs.Options{})
 	}()
 	if err != nil {
-		return []Source{{Name: full, Skip: err.Error()}}
+		return []Source{skipped(full, err)}
 	}
 	return []Source{{Name: full, Kind: kindRoot, parts: []probe.Part{{Inv: inv, File: full, Folder: folder}}}}
 }

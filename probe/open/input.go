@@ -116,7 +116,7 @@ func readStreams(p place, streams []format, r io.Reader) ([]Source, error) {
 // recognise finds the formats of a whole text and reads it.
 func recognise(p place, text []byte) ([]Source, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, fmt.Errorf("%s: empty", p.name)
+		return nil, fmt.Errorf("%s: %w", p.name, errEmpty)
 	}
 	fs := formatsOf(text)
 	if len(fs) == 1 && fs[0].document {

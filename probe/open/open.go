@@ -21,12 +21,30 @@ type Source struct {
 	Name string `json:"name"`
 	Kind string `json:"kind,omitempty"` // "" = skipped
 	Skip string `json:"skipped,omitempty"`
+	// Broken marks a skipped file that is of a known kind and could not be read.
+	Broken bool `json:"broken,omitempty"`
 
 	parts []probe.Part
 }
 
 // ErrUnrecognised marks input that is none of the known kinds.
 var ErrUnrecognised = errors.New("not recognised")
+
+// errEmpty marks input of blanks alone.
+var errEmpty = errors.New("empty")
+
+// skipped makes the source of a file that could not be read. What is none of the
+// known kinds was likely not meant; anything else is missing.
+func skipped(name string, err error) Source {
+	s := Source{Name: name, Skip: strings.TrimPrefix(err.Error(), name+": ")}
+	switch {
+	case errors.Is(err, ErrUnrecognised) && strings.Contains(s.Skip, "readable are"):
+		s.Skip = ErrUnrecognised.Error()
+	case !errors.Is(err, ErrUnrecognised) && !errors.Is(err, errEmpty):
+		s.Broken = true
+	}
+	return s
+}
 
 // Read reads every named source and joins them host by host. stdin serves the
 // name "-", which may appear once. What was named must be readable; of a

@@ -20,6 +20,12 @@ var known = []struct {
 	{"a table of bandwidths that somebody made of nccl-tests results", regexp.MustCompile(`(?m)^.*\balgbw\b.*\bbusbw\b.*\n.*\d\.\d.*\d\.\d`), "without the columns of the tool (size, count, type); give the output itself"},
 }
 
+// refusal names a kind of text that has no reader: it counts as not recognised.
+type refusal string
+
+func (r refusal) Error() string        { return string(r) }
+func (r refusal) Is(target error) bool { return target == ErrUnrecognised }
+
 // refuse says of a text that no reader knows what it is, as far as that is sure.
 func refuse(p place, text []byte) error {
 	head := text[:min(len(text), 8192)]
@@ -31,7 +37,7 @@ func refuse(p place, text []byte) error {
 	}
 	for _, k := range known {
 		if k.mark.Match(text[:min(len(text), 256<<10)]) {
-			return fmt.Errorf("%s: %s, %s", p.name, k.what, k.reason)
+			return refusal(fmt.Sprintf("%s: %s, %s", p.name, k.what, k.reason))
 		}
 	}
 	return fmt.Errorf("%s: text %w; readable are: %s", p.name, ErrUnrecognised, strings.Join(Kinds(), ", "))

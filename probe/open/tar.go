@@ -134,7 +134,7 @@ func (a *archive) file(name string, r io.Reader) {
 	p := place{name: a.name + "/" + name, base: path.Base(name), folder: path.Join(a.name, path.Dir(name)), depth: a.depth}
 	s, err := readInput(p, r)
 	if err != nil {
-		a.skip(name, strings.TrimPrefix(err.Error(), p.name+": "))
+		a.sources = append(a.sources, skipped(p.name, err))
 		return
 	}
 	a.sources = append(a.sources, s...)
@@ -187,7 +187,7 @@ func (a *archive) finish() ([]Source, error) {
 	for _, name := range names {
 		inv, err := sysfs.Read(a.roots[name], sysfs.Options{})
 		if err != nil {
-			a.skip(name, err.Error())
+			a.sources = append(a.sources, skipped(path.Join(a.name, name), err))
 			continue
 		}
 		full := path.Join(a.name, name)
@@ -208,7 +208,7 @@ func usable(name string, sources []Source) ([]Source, error) {
 		}
 	}
 	if len(sources) == 0 {
-		return nil, fmt.Errorf("%s: empty", name)
+		return nil, fmt.Errorf("%s: %w", name, errEmpty)
 	}
 	return nil, fmt.Errorf("%s: nothing in it is %w (%s)", name, ErrUnrecognised, strings.Join(why, "; "))
 }
