@@ -12,20 +12,19 @@ import (
 // sources show it: by its own processes and by files; where jobs name only other
 // hosts, by theirs.
 func (p *Pass) settings(name string) []probe.EnvSetting {
-	var here, elsewhere []probe.EnvSetting
-	for _, e := range p.Job.Env {
-		switch {
-		case e.Name != name || e.How == probe.EnvInvalid || !sets(e):
-		case p.Here(e.Host):
-			here = append(here, e)
-		default:
-			elsewhere = append(elsewhere, e)
+	of := func(holds func(host string) bool) (out []probe.EnvSetting) {
+		for i := range p.Job.Env {
+			if e := &p.Job.Env[i]; e.Name == name && e.How != probe.EnvInvalid && sets(*e) && holds(e.Host) {
+				out = append(out, *e)
+			}
 		}
+		return out
 	}
+	here := of(p.Here)
 	if len(here) > 0 || slices.ContainsFunc(p.Job.JobHosts(), p.Here) {
 		return here
 	}
-	return elsewhere
+	return of(func(string) bool { return true })
 }
 
 // value returns what NCCL takes from a setting, "" where nothing sets it.
