@@ -20,11 +20,14 @@ func (p *Pass) settings(name string) []probe.EnvSetting {
 		}
 		return out
 	}
-	here := of(p.Here)
-	if len(here) > 0 || slices.ContainsFunc(p.Job.JobHosts(), p.Here) {
+	if here := of(p.Here); len(here) > 0 {
 		return here
 	}
-	return of(func(string) bool { return true })
+	all := of(func(string) bool { return true })
+	if len(all) > 0 && slices.ContainsFunc(p.Job.JobHosts(), p.Here) {
+		return nil
+	}
+	return all
 }
 
 // value returns what NCCL takes from a setting, "" where nothing sets it.
