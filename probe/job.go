@@ -158,6 +158,7 @@ const (
 	EnvReset    = "reset"       // the environment overrode the application
 	EnvInvalid  = "invalid"     // refused, the default holds
 	EnvFile     = "file"        // written in a file; whether a job reads it is not known
+	EnvProcess  = "process"     // in the environment that this program runs in
 )
 
 // EnvSetting is one NCCL setting and where it was seen.

@@ -13,8 +13,10 @@ import (
 )
 
 // Advise decides on every variable of the catalogue for one machine.
-func Advise(topo *graph.Topology, res check.Result) Plan {
-	in := newFacts(topo, res)
+func Advise(topo *graph.Topology, res check.Result) Plan { return advise(topo, &topo.Inv.Job, res) }
+
+func advise(topo *graph.Topology, job *probe.Job, res check.Result) Plan {
+	in := newFacts(topo, job, res)
 	p := Plan{Schema: Schema, Fingerprint: fingerprint(topo), Variables: []Variable{}, Declined: []Declined{}, Findings: res.Findings, Gaps: res.Gaps}
 	for _, d := range decisions {
 		if v, ok := d.set(in); ok {
@@ -23,7 +25,7 @@ func Advise(topo *graph.Topology, res check.Result) Plan {
 			continue
 		}
 		why, ev := d.decline(in)
-		p.Declined = append(p.Declined, Declined{Name: d.name, Why: why, Evidence: ev})
+		p.Declined = append(p.Declined, Declined{Name: d.name, Why: why + in.remark(d.name), Evidence: ev})
 	}
 	return p
 }
@@ -32,15 +34,16 @@ func Advise(topo *graph.Topology, res check.Result) Plan {
 type facts struct {
 	topo *graph.Topology
 	inv  *probe.Inventory
+	job  *probe.Job // of this host and others
 	res  check.Result
 	gpus []*graph.Node
 	hcas []*graph.Node
 	nets []*graph.Node
 }
 
-func newFacts(topo *graph.Topology, res check.Result) *facts {
+func newFacts(topo *graph.Topology, job *probe.Job, res check.Result) *facts {
 	return &facts{
-		topo: topo, inv: topo.Inv, res: res,
+		topo: topo, inv: topo.Inv, job: job, res: res,
 		gpus: topo.Of(graph.KindGPU), hcas: topo.Of(graph.KindHCA), nets: topo.Of(graph.KindNet),
 	}
 }
@@ -71,14 +74,15 @@ func because(why string) func(*facts) (string, []check.Evidence) {
 // decisions in the order in which an env file lists them. Rows whose findings
 // no rule of this version can give only ever decline, and say so.
 var decisions = []decision{
-	{"NCCL_IB_HCA", never, (*facts).declineHCA},
-	{"NCCL_SOCKET_IFNAME", never, (*facts).declineIfname},
-	{"NCCL_IB_GID_INDEX", never, (*facts).declineGID},
-	{"NCCL_CROSS_NIC", never, (*facts).declineCrossNIC},
-	{"NCCL_IB_QPS_PER_CONNECTION", never, (*facts).declineQPs},
+	{"NCCL_IB_HCA", (*facts).setHCA, (*facts).declineHCA},
+	{"NCCL_SOCKET_IFNAME", (*facts).setIfname, (*facts).declineIfname},
+	{"NCCL_IB_GID_INDEX", (*facts).setGID, (*facts).declineGID},
+	{"NCCL_CROSS_NIC", (*facts).setCrossNIC, (*facts).declineCrossNIC},
+	{"NCCL_IB_QPS_PER_CONNECTION", (*facts).setQPs, (*facts).declineQPs},
 	{"NCCL_NET_GDR_LEVEL", never, (*facts).declineGDRLevel},
 	{"NCCL_P2P_LEVEL", never, (*facts).declineP2PLevel},
-	{"NCCL_NVLS_ENABLE", never, because("no log shows NVLink SHARP failing; NCCL turns it on where the switches can reduce")},
+	{"NCCL_DMABUF_ENABLE", (*facts).setDMABUF, because("no log shows the registration of DMA-BUF memory failing")},
+	{"NCCL_NVLS_ENABLE", (*facts).setNVLS, because("no log shows NVLink SHARP failing; NCCL turns it on where the switches can reduce")},
 	{"NCCL_PROTO", (*facts).setProto, (*facts).declineProto},
 	{"NCCL_ALGO", never, because("no measured run shows another algorithm winning; NCCL chooses per size")},
 	{"NCCL_TOPO_FILE", never, (*facts).declineTopoFile},

@@ -17,6 +17,7 @@ type Plan struct {
 	// Fingerprint names the shape of the machine that the plan was made for:
 	// models, links and classes, no names or serial numbers.
 	Fingerprint string          `json:"fingerprint"`
+	Hosts       []string        `json:"hosts,omitempty"` // that it was made for; none = the one machine
 	Variables   []Variable      `json:"variables"`
 	Declined    []Declined      `json:"declined"`
 	Findings    []check.Finding `json:"findings"`
@@ -33,6 +34,8 @@ type Variable struct {
 	Since    string           `json:"since"` // first NCCL version that reads it so
 	Until    string           `json:"until"` // last version it helps with; "" = no end
 	Verify   string           `json:"verify"`
+	// Hosts is where it is to be set; none = wherever the plan goes.
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 // Declined is a variable that was considered and left at NCCL's default.
@@ -45,10 +48,26 @@ type Declined struct {
 // Head says in a line or two what the plan is for and whether it sets anything.
 func (p Plan) Head() []string {
 	head := []string{"NCCL settings by ncclmap for machine shape " + p.Fingerprint + "."}
+	if len(p.Hosts) > 1 {
+		head = append(head, "For "+hostList(p.Hosts)+".")
+	}
 	if len(p.Variables) == 0 {
 		head = append(head, "No variable is set: nothing seen here speaks against NCCL's defaults.")
 	}
+	for _, v := range p.Variables {
+		if len(v.Hosts) > 0 {
+			head = append(head, fmt.Sprintf("Not in this file, since only for %s: %s=%s (--host writes one host's)", hostList(v.Hosts), v.Name, v.Value), "  "+v.Why)
+		}
+	}
 	return head
+}
+
+// hostList names hosts; of many, the first, the last and how many.
+func hostList(names []string) string {
+	if len(names) <= 6 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s … %s, %d hosts", names[0], names[len(names)-1], len(names))
 }
 
 // Considered lists what was declined, a line each.
@@ -60,10 +79,13 @@ func (p Plan) Considered() []string {
 	return lines
 }
 
-// Settings spells the variables for probe/ncclenv, each with its reason,
-// evidence, risk, versions and way to verify.
+// Settings spells the variables of all hosts for probe/ncclenv, each with its
+// reason, evidence, risk, versions and way to verify.
 func (p Plan) Settings() (settings []ncclenv.Setting) {
 	for _, v := range p.Variables {
+		if len(v.Hosts) > 0 {
+			continue // one file would be wrong for the others; see Head
+		}
 		c := []string{v.Why}
 		for _, e := range v.Evidence {
 			c = append(c, "evidence: "+e.String())

@@ -98,8 +98,9 @@ by their content:
 Sources of one host are joined; several hosts make a cluster, of which check, log
 and probe speak as a whole and --host NAME picks one.
 
-Exit codes: 0 fine; 1 findings at or above --fail-on (check, log, report); 2 wrong
-usage or unreadable input; 3 could not tell, a needed source is missing.`
+Exit codes: 0 fine; 1 findings at or above --fail-on (check, log, report,
+tune --lint); 2 wrong usage or unreadable input; 3 could not tell, a needed source
+is missing.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,10 +13,11 @@ import (
 )
 
 func (a *app) tuneCmd() *cobra.Command {
-	var file, dialect string
+	var file, dialect, level string
+	var lint bool
 	var measured []string
 	cmd := &cobra.Command{
-		Use:   "tune [SOURCE…] [--measured FILE] [-o FILE]",
+		Use:   "tune [--lint] [SOURCE…] [--measured FILE] [-o FILE]",
 		Short: "Write the NCCL settings that the evidence supports",
 		Long: `Write the NCCL settings that the evidence supports, each with its reason, and
 list those that were considered and left at NCCL's default. A variable is set
@@ -23,19 +25,27 @@ only if something seen here says that the default is wrong, or a run with it was
 measured to be faster (--measured).
 
 Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
---env-file and systemd's EnvironmentFile).`,
-		RunE: func(_ *cobra.Command, args []string) error {
+--env-file and systemd's EnvironmentFile).
+
+` + lintHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case lint:
+				return a.lint(args, level)
+			case cmd.Flags().Changed("fail-on"):
+				return errors.New("--fail-on goes with --lint")
+			}
 			d, err := ncclenv.ParseDialect(dialect)
 			if err != nil {
 				return err
 			}
-			an, err := a.analyseMeasured(args, measured)
+			plan, err := a.plan(args, measured)
 			if err != nil {
 				return err
 			}
-			write := func(w io.Writer) error { return writeEnv(w, an.Plan, d) }
+			write := func(w io.Writer) error { return writeEnv(w, plan, d) }
 			if a.format == "json" {
-				write = func(w io.Writer) error { return writeJSON(w, an.Plan) }
+				write = func(w io.Writer) error { return writeJSON(w, plan) }
 			}
 			return a.writeTo(file, write)
 		},
@@ -43,17 +53,39 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 	measuredFlag(cmd, &measured)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`; without it to stdout")
 	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: sh or env")
+	cmd.Flags().BoolVar(&lint, "lint", false, "judge the settings in the sources, write none")
+	failOnFlag(cmd, &level)
+	cmd.MarkFlagsMutuallyExclusive("lint", "output")
+	cmd.MarkFlagsMutuallyExclusive("lint", "measured")
+	cmd.MarkFlagsMutuallyExclusive("lint", "dialect")
 	return cmd
 }
 
 // recheckMonths is how long a measured gain counts without being measured again.
 const recheckMonths = 6
 
+// plan decides on the settings of the hosts together, with what was measured on
+// one of them.
+func (a *app) plan(args, measured []string) (tune.Plan, error) {
+	if len(measured) > 0 {
+		an, err := a.analyseMeasured(args, measured)
+		if err != nil {
+			return tune.Plan{}, err
+		}
+		return an.Plan, nil
+	}
+	c, err := a.readHosts(args)
+	if err != nil {
+		return tune.Plan{}, err
+	}
+	if err := anyGPU(c); err != nil {
+		return tune.Plan{}, err
+	}
+	return tune.AdviseCluster(c)
+}
+
 // analyseMeasured is analyse, with what was measured on the machine or its cluster.
 func (a *app) analyseMeasured(args, files []string) (*tune.Analysis, error) {
-	if len(files) == 0 {
-		return a.analyse(args)
-	}
 	sources, m, err := a.readMeasured(args, files)
 	if err != nil {
 		return nil, err

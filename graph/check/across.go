@@ -20,6 +20,7 @@ type Across struct {
 
 	several bool       // sources or jobs name more than one host
 	judged  []*message // what each of Job.Events is; nil = nothing that a rule reads
+	shared  *shared
 }
 
 // reporter takes in what a rule has to say.
@@ -59,15 +60,24 @@ func HostKey(name string) string {
 	return "host:" + name
 }
 
-// severalHosts reports that sources and jobs name more than one host.
-func severalHosts(job *probe.Job, hosts []*graph.Topology) bool {
-	names := job.JobHosts()
+// names lists the hosts that sources and jobs name.
+func (a *Across) names() []string { return a.shared.names }
+
+// shared is what several rules need, gathered once.
+type shared struct {
+	names []string
+	env   *settings
+	facts map[*graph.Topology]*facts // see factsOf
+}
+
+func share(job *probe.Job, hosts []*graph.Topology) *shared {
+	s := &shared{names: job.JobHosts(), env: gatherSettings(job, hosts), facts: map[*graph.Topology]*facts{}}
 	for _, h := range hosts {
-		if n := h.Inv.Host.Name; !slices.ContainsFunc(names, func(o string) bool { return probe.SameHostName(o, n) }) {
-			names = append(names, n)
+		if n := h.Inv.Host.Name; !slices.ContainsFunc(s.names, func(o string) bool { return probe.SameHostName(o, n) }) {
+			s.names = append(s.names, n)
 		}
 	}
-	return len(names) > 1
+	return s
 }
 
 // RunCluster applies the rules to every host and to all together. Subjects of a
@@ -120,7 +130,8 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 
 // runAcross runs the rules about jobs and about hosts together.
 func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Result) {
-	world := Across{Job: job, Hosts: hosts, several: severalHosts(job, hosts), judged: make([]*message, len(job.Events))}
+	world := Across{Job: job, Hosts: hosts, shared: share(job, hosts), judged: make([]*message, len(job.Events))}
+	world.several = len(world.names()) > 1
 	for i, e := range job.Events {
 		world.judged[i] = messageOf(e)
 	}
@@ -130,20 +141,9 @@ func runAcross(job *probe.Job, hosts []*graph.Topology, rules []Rule, out *Resul
 		r.Across(&a)
 	}
 	run(&Rule{ID: InventoryGaps, Across: unjudgedEvents})
-	unjudgedSettings(job, reporter{&Rule{ID: InventoryGaps}, out})
 	for i := range rules {
 		if rules[i].Across != nil {
 			run(&rules[i])
-		}
-	}
-}
-
-// unjudgedSettings says that files hold settings which no rule reads yet: silence
-// about them is no verdict.
-func unjudgedSettings(job *probe.Job, r reporter) {
-	for _, e := range job.Env {
-		if e.How == probe.EnvFile {
-			r.Gap("settings in files are read but not judged by any rule of this version", "ncclmap explain tells of a variable", "env:"+e.Name)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (a *Across) ceilingOf(s *probe.Sweep) (ceiling, error) {
 	judged := map[*graph.Topology]bool{} // one may stand for many hosts
 	for _, h := range s.Run.Hosts {
 		t := a.Host(h.Name)
-		if t == nil || judged[t] || onlyInJobs(t.Inv) || len(t.Of(graph.KindGPU)) == 0 {
+		if t == nil || judged[t] || OnlyInJobs(t.Inv) || len(t.Of(graph.KindGPU)) == 0 {
 			continue
 		}
 		judged[t] = true

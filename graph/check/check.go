@@ -139,7 +139,7 @@ func Run(topo *graph.Topology, rules []Rule) Result {
 // runHost applies the rules about one host; job is what jobs show anywhere.
 func runHost(topo *graph.Topology, job *probe.Job, rules []Rule) Result {
 	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
-	if onlyInJobs(topo.Inv) {
+	if OnlyInJobs(topo.Inv) {
 		r := Rule{ID: InventoryGaps}
 		reporter{&r, &out}.Gap("only a job's own output speaks of the host: its hardware was not checked",
 			"name the host's inventory or its recorded /sys beside the job's output", HostKey(topo.Inv.Host.Name))
@@ -162,8 +162,8 @@ func runHost(topo *graph.Topology, job *probe.Job, rules []Rule) Result {
 // uses, and says nothing of how they are.
 var jobSources = []string{probe.SourceNCCLLog, probe.SourceNCCLTests}
 
-// onlyInJobs reports a host that no source shows but a job's output.
-func onlyInJobs(inv *probe.Inventory) bool {
+// OnlyInJobs reports a host that no source shows but a job's output.
+func OnlyInJobs(inv *probe.Inventory) bool {
 	if len(inv.PCI)+len(inv.Relations)+len(inv.NUMA)+len(inv.CPUs) > 0 || len(inv.GPUs)+len(inv.HCAs) == 0 {
 		return false
 	}

@@ -7,267 +7,363 @@ import (
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 )
 
 var envDisablesTransport = Rule{
 	ID:    "env-disables-transport",
-	Title: "A setting turns a healthy path off",
-	Doc: `Fires for switches that are set against a path that the log or another source shows:
-NCCL_P2P_DISABLE=1 and NCCL_PROTO without LL128 with NVLink, NCCL_NVLS_ENABLE=0 with
-NVSwitch of Hopper or newer and more than two GPUs, NCCL_CUMEM_ENABLE=0 with NVLink,
-NCCL_IB_DISABLE=1 with ACTIVE adapters, NCCL_NET_GDR_LEVEL=LOC and NCCL_NET_GDR_READ=0
-with GPUDirect RDMA, NCCL_MNNVL_ENABLE=0 in an NVLink domain of several hosts,
-NCCL_PXN_DISABLE=1 with NVLink over several hosts, NCCL_SHM_DISABLE=1 where ranks of one
-host then use the network.
-
-warning; info where another finding shows the fault that the setting works round.
-
-=0 on a disable switch is harmless. Where the path is not known, that is a gap.`,
+	Title: "a setting turns off a path that works",
+	Doc: `Holds switches against what the hosts have, by their inventories or by what a log
+prints. Fires for NCCL_P2P_DISABLE=1 with GPU pairs on NVLink or one PCIe switch,
+NCCL_SHM_DISABLE=1 where GPUs talk across the CPU, NCCL_IB_DISABLE=1 with ACTIVE HCAs,
+NCCL_NVLS_ENABLE=0 with more than two GPUs on NVSwitch 3 or later, NCCL_CUMEM_ENABLE=0
+with NVLink, NCCL_NET_GDR_LEVEL=LOC, NCCL_NET_GDR_READ=0 and NCCL_DMABUF_ENABLE=0 where
+GPUDirect RDMA is possible, NCCL_PROTO without LL128 (^LL128, Simple) with NVLink,
+NCCL_MNNVL_ENABLE=0 in an NVLink domain of several hosts, and NCCL_PXN_DISABLE=1 where
+GPUs with NVLink share several HCAs. Warning; info where another finding shows the fault
+that it works round. NCCL_SHM_DISABLE and NCCL_PROTO in a file also without a host
+(likely).
+Silent: ^LL128 with an NVLink down and NCCL up to 2.11, NCCL_NVLS_ENABLE=0 where a log
+shows NVLS failing; GeForce boards without P2P; =0 on a disable switch.`,
 	Across: runEnvDisablesTransport,
 }
 
-// transportSwitch is a setting that turns something off.
-type transportSwitch struct {
+// offSwitch is a setting that turns a path off.
+type offSwitch struct {
 	name string
-	off  func(value string) bool
-	// path returns what shows, on a host, that the path is there; known is false
-	// where the sources cannot tell.
-	path func(a *Across, host string) (proof []Evidence, known bool)
-	lost string // what the path would give
-	// fault is the rule of the fault that the setting works round, "" = none.
-	fault string
+	off  func(setting) bool
+	// found says which working path of a host it takes away; known is false where
+	// the host's inventory does not tell. logged is the same from what jobs print.
+	found  func(meeting) (path string, ev []Evidence, known bool)
+	logged func(a *Across, host string) (proof []Evidence, known bool)
+	cost   string
+	// common paths are those that nearly every host has.
+	common bool
+	// faults are the rules whose findings the setting works round; silent, those
+	// that make it right as long as they fire.
+	faults, silent []string
 }
 
-func isOn(v string) bool  { return settingInt(v) != 0 }
-func isOff(v string) bool { return settingInt(v) == 0 }
+func zero(s setting) bool { return s.is(0) }
+func one(s setting) bool  { return s.is(1) }
 
-var transportSwitches = []transportSwitch{
-	{name: "NCCL_P2P_DISABLE", off: isOn, path: p2pPath, lost: "direct access between the GPUs"},
-	{name: "NCCL_SHM_DISABLE", off: isOn, path: shmPath, lost: "shared memory between ranks of one host"},
-	{name: "NCCL_IB_DISABLE", off: isOn, path: adapterPath, lost: "the RDMA network"},
-	{name: "NCCL_NVLS_ENABLE", off: isOff, path: nvlsPath, lost: "NVLink SHARP, which adds up inside the switch", fault: "log-nvls-failed"},
-	{name: "NCCL_CUMEM_ENABLE", off: isOff, path: cuMemPath, lost: "NVLink SHARP, registered buffers and multi-node NVLink"},
-	{name: "NCCL_NET_GDR_LEVEL", off: func(v string) bool { return strings.EqualFold(v, "LOC") || v == "0" }, path: gdrPath, lost: "GPUDirect RDMA, and with it about two thirds of the network's bandwidth"},
-	{name: "NCCL_NET_GDR_READ", off: isOff, path: gdrPath, lost: "GPUDirect RDMA for sending"},
-	{name: "NCCL_PROTO", off: noLL128, path: nvlinkPath, lost: "LL128, the best protocol for middle sizes over NVLink"},
-	{name: "NCCL_MNNVL_ENABLE", off: isOff, path: domainPath, lost: "NVLink between the hosts", fault: "imex-missing"},
-	{name: "NCCL_PXN_DISABLE", off: isOn, path: pxnPath, lost: "sending through the NIC of another GPU, on its rail"},
-}
-
-func noLL128(v string) bool {
-	return strings.EqualFold(v, "^LL128") || strings.EqualFold(v, "Simple")
+var offSwitches = []offSwitch{
+	{name: "NCCL_P2P_DISABLE", off: one, found: meeting.nearPair, logged: p2pPath, cost: "GPUs talk through host memory instead, and NVLink SHARP is off too",
+		faults: []string{"acs-redirects-p2p", "iommu-translates", "nvlink-p2p-disabled"}},
+	{name: "NCCL_SHM_DISABLE", off: one, found: meeting.sharedMemory, logged: shmPath, cost: "processes of one host that have no P2P talk through the network",
+		common: true, faults: []string{"shm-too-small"}},
+	{name: "NCCL_IB_DISABLE", off: one, found: meeting.activeHCA, cost: "traffic between hosts goes over TCP",
+		faults: []string{"verbs-missing", "log-qp-failed", "memlock-low"}},
+	{name: "NCCL_NVLS_ENABLE", off: zero, found: meeting.multicast, logged: nvlsPath, cost: "the switches no longer reduce (NVLink SHARP)",
+		faults: []string{"fabric-not-ready", "nvlink-down"}, silent: []string{"log-nvls-failed"}},
+	// By default only since 2.19.
+	{name: "NCCL_CUMEM_ENABLE", off: func(s setting) bool { return s.is(0) && !ncclBefore(s.nccl, 2, 19) }, found: meeting.nvlinkPair, logged: nvlinkPath,
+		cost: "no NVLink between hosts, no NVLink SHARP on user buffers, no symmetric memory"},
+	{name: "NCCL_NET_GDR_LEVEL", off: func(s setting) bool { return s.effect.Value == "LOC" }, found: meeting.gdrPossible, logged: gdrPath, cost: "data to and from NICs goes through host memory",
+		faults: []string{"gdr-unavailable", "gdr-one-sided", "acs-redirects-p2p"}},
+	{name: "NCCL_NET_GDR_READ", off: zero, found: meeting.gdrPossible, logged: gdrPath, cost: "what is sent goes through host memory",
+		faults: []string{"acs-redirects-p2p", "pcie-path-bottleneck"}},
+	{name: "NCCL_DMABUF_ENABLE", off: zero, found: meeting.gdrByDMABUF, cost: "GPUDirect RDMA is left to nvidia-peermem, and is off without it",
+		silent: []string{"log-dmabuf-failed"}},
+	{name: "NCCL_PROTO", off: setting.withoutLL128, found: meeting.ll128, logged: nvlinkPath, cost: "medium sizes lose up to half their bandwidth without LL128",
+		common: true, faults: []string{"nvlink-down", "measured-wrong-data"}},
+	{name: "NCCL_MNNVL_ENABLE", off: zero, found: meeting.nvlinkDomain, logged: domainPath, cost: "hosts of one NVLink domain talk over the network",
+		faults: []string{"imex-missing", "fabric-not-ready"}},
+	{name: "NCCL_PXN_DISABLE", off: one, found: meeting.railed, logged: pxnPath, cost: "GPUs no longer send through the GPU next to the NIC, which costs all-to-all on rails",
+		faults: []string{"log-qp-failed"}},
 }
 
 func runEnvDisablesTransport(a *Across) {
-	for _, s := range transportSwitches {
-		var hosts, blind []string
-		var proof []Evidence
-		value := ""
-		for _, e := range a.Job.Env {
-			if e.Name != s.name || e.How != probe.EnvVariable || !s.off(e.Value) || slices.Contains(hosts, e.Host) || slices.Contains(blind, e.Host) {
-				continue
+	for _, o := range offSwitches {
+		for _, s := range a.settings(o.name) {
+			if o.off(s) && a.fired(o.silent) == "" && !a.protectsData(s) {
+				o.judge(a, s)
 			}
-			facts, known := s.path(a, e.Host)
+		}
+	}
+}
+
+// judge looks for the path on every host where the setting holds, and reports all
+// of them together.
+func (o offSwitch) judge(a *Across, s setting) {
+	f := Finding{Severity: Warning, Certainty: Sure, Expected: "unset: NCCL uses what works",
+		Fix: "user: find what sets " + s.name + " (job script, framework, image, /etc/nccl.conf), delete it and test"}
+	if rule := a.fired(o.faults); rule != "" {
+		f.Severity = Info
+		f.Fix = fmt.Sprintf("user: delete %s once the fault that it works round is repaired (see %s)", s.name, rule)
+	}
+	var on, blind []string
+	for _, h := range s.places() {
+		path, ev, known := o.at(a, s, h)
+		switch {
+		case h == spot{} && o.common && !s.confirmed:
+			f.Observed, f.Certainty = fmt.Sprintf("%s: %s", s, o.cost), Likely
+			on = []string{""}
+		case path != "":
+			if len(on) == 0 {
+				f.Observed = fmt.Sprintf("%s: %s; it turns off %s", s, o.cost, path)
+			}
+			on, f.Evidence = append(on, h.name), append(f.Evidence, ev...)
+		case !known:
+			blind = append(blind, h.name)
+		}
+	}
+	if len(blind) > 0 && len(on) == 0 {
+		a.Gap(s.String()+" is set, and whether it turns a path off is not known", askGraph, a.keysFor(s.name, s.hosts)...)
+	}
+	if len(on) == 0 {
+		return
+	}
+	if len(on) > 1 {
+		f.Observed += fmt.Sprintf(" on %s", someNames(on))
+	}
+	f.Evidence = append(s.evidence(), few(f.Evidence)...)
+	f.Subjects, f.Certainty = a.keysFor(s.name, on), s.certainty(f.Certainty)
+	a.Report(f)
+}
+
+// spot is a host where a setting holds; topo is nil where nothing tells of its
+// hardware.
+type spot struct {
+	name string
+	topo *graph.Topology
+}
+
+// places lists the hosts where a setting holds; one without a name where none is
+// known.
+func (s setting) places() []spot {
+	var out []spot
+	for _, t := range s.on {
+		out = append(out, spot{t.Inv.Host.Name, t})
+	}
+	for _, h := range s.hosts {
+		if h != "" && !slices.ContainsFunc(out, func(o spot) bool { return probe.SameHostName(o.name, h) }) {
+			out = append(out, spot{name: h})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, spot{})
+	}
+	return out
+}
+
+// at looks for the path on one host: in its inventory, else in what jobs print.
+func (o offSwitch) at(a *Across, s setting, h spot) (path string, ev []Evidence, known bool) {
+	if h.topo != nil && !OnlyInJobs(h.topo.Inv) {
+		path, ev, known = o.found(meeting{Across: a, setting: s, topo: h.topo, facts: a.factsOf(h.topo)})
+	}
+	if path != "" || known || o.logged == nil || len(a.Job.Logs)+len(a.Job.Comms) == 0 {
+		return path, ev, known
+	}
+	if ev, known = o.logged(a, h.name); len(ev) > 0 {
+		path = "what the log shows: " + ev[0].Fact
+	}
+	return path, ev, known
+}
+
+// fired returns the first of the rules that has a finding.
+func (a *Across) fired(rules []string) string {
+	for _, r := range rules {
+		if slices.ContainsFunc(a.out.Findings, func(f Finding) bool { return f.Rule == r }) {
+			return r
+		}
+	}
+	return ""
+}
+
+// protectsData reports NCCL_PROTO=^LL128 where LL128 corrupts data: an NVLink is
+// down and NCCL is 2.11 or older (NVIDIA/nccl issue 596).
+func (a *Across) protectsData(s setting) bool {
+	return s.name == "NCCL_PROTO" && ncclBefore(s.nccl, 2, 12) && a.fired([]string{"nvlink-down"}) != ""
+}
+
+// withoutLL128 reports a value of NCCL_PROTO that leaves Simple and takes LL128
+// away.
+func (s setting) withoutLL128() bool {
+	return s.selects(func(r ncclenv.Selection) bool {
+		return slices.Contains(r.Allowed, "Simple") && !slices.Contains(r.Allowed, "LL128")
+	})
+}
+
+// noPeerBoards are the boards to which the driver gives no P2P over PCIe.
+var noPeerBoards = []string{"GeForce", "RTX 20", "RTX 30", "RTX 40", "RTX 50", "Titan RTX"}
+
+func noPeer(n *graph.Node) bool {
+	name := n.GPU.Name
+	if b, ok := BoardOfGPU(n); ok {
+		name += " " + b.Name
+	}
+	return slices.ContainsFunc(noPeerBoards, func(b string) bool { return strings.Contains(name, b) })
+}
+
+// nearPair finds two GPUs on NVLink or behind one PCIe switch.
+func (m meeting) nearPair() (path string, ev []Evidence, known bool) {
+	return m.pair(func(g, h *graph.Node, c graph.PathClass) bool {
+		return c <= graph.NVB || c.Near() && !noPeer(g) && !noPeer(h)
+	})
+}
+
+func (m meeting) nvlinkPair() (path string, ev []Evidence, known bool) {
+	return m.pair(func(_, _ *graph.Node, c graph.PathClass) bool { return c <= graph.NVB })
+}
+
+// pair finds two GPUs by their path.
+func (m meeting) pair(fits func(g, h *graph.Node, c graph.PathClass) bool) (path string, ev []Evidence, known bool) {
+	known = true
+	for i, g := range m.facts.gpus {
+		for _, h := range m.facts.gpus[i+1:] {
+			c := m.topo.Class(g, h)
 			switch {
-			case !known:
-				blind = append(blind, e.Host)
-				value = e.Value
-			case len(facts) > 0:
-				hosts = append(hosts, e.Host)
-				proof = append(append(proof, settingEvidence(e)), facts...)
-				value = e.Value
-			}
-		}
-		setting := s.name + "=" + value
-		if len(hosts) == 0 {
-			if len(blind) > 0 {
-				a.Gap(setting+" is set, and whether it turns a path off is not in the log", askGraph, "env:"+s.name)
-			}
-			continue
-		}
-		severity := Warning
-		if s.fault != "" && len(a.saidOf(s.fault)) > 0 {
-			severity = Info
-		}
-		a.Report(Finding{
-			Severity: severity, Subjects: []string{"env:" + s.name},
-			Expected: "NCCL's default, which uses " + s.lost,
-			Observed: fmt.Sprintf("%s on %s, where the path is there", setting, listed(names(hosts))),
-			Evidence: few(proof),
-			Fix:      "user: find what exports " + s.name + " (job script, framework, image, /etc/nccl.conf), delete it, and test; it costs " + s.lost,
-		})
-	}
-}
-
-func nvlinkPath(a *Across, host string) ([]Evidence, bool) {
-	proof := a.nvlinkAt(host)
-	return proof, len(proof) > 0 || a.linksKnown(host)
-}
-
-// linksKnown reports a host of which NCCL's print-out, or a source, shows how its
-// GPUs are joined.
-func (a *Across) linksKnown(host string) bool {
-	for _, t := range a.trees(host) {
-		if slices.ContainsFunc(t.Nodes, func(n probe.SystemNode) bool { return strings.HasPrefix(n.Name, "GPU/") }) {
-			return true
-		}
-	}
-	h := a.Host(host)
-	if h == nil {
-		return false
-	}
-	gpus := h.Of(graph.KindGPU)
-	return len(gpus) > 0 && !slices.ContainsFunc(gpus, func(n *graph.Node) bool { return !n.GPU.NVLinks.Known() })
-}
-
-func p2pPath(a *Across, host string) ([]Evidence, bool) {
-	if proof, known := nvlinkPath(a, host); len(proof) > 0 || !known {
-		return proof, known
-	}
-	for i := range a.Job.Comms {
-		c := &a.Job.Comms[i]
-		for j := range c.Members {
-			for k := range c.Members[j+1:] {
-				x, y := &c.Members[j], &c.Members[j+1+k]
-				if x.Host != host || y.Host != host {
-					continue
-				}
-				if class, proof := a.pairClass(x, y); class == graph.PIX || class == graph.PXB {
-					return proof, true
-				}
+			case c == graph.Unknown:
+				known = false
+			case fits(g, h, c):
+				return fmt.Sprintf("P2P between %s and %s (%s)", g.Label, h.Label, c), pairEvidence(m.topo, g, h), true
 			}
 		}
 	}
-	return nil, true
+	return "", nil, known
 }
 
-// shmPath shows ranks of one host that use the network for lack of shared memory.
-func shmPath(a *Across, host string) ([]Evidence, bool) {
-	local, printed := 0, false
-	for i := range a.Job.Comms {
-		c := &a.Job.Comms[i]
-		here := 0
-		for _, m := range c.Members {
-			if m.Host == host {
-				here++
-			}
-		}
-		local = max(local, here)
-		for _, k := range c.Conns {
-			if hostOfRank(c, k.From) != host || hostOfRank(c, k.To) != host {
-				continue
-			}
-			printed = true
-			if k.Via == probe.ViaNET {
-				return []Evidence{evidence(k.Origins, "", "", "%srank %d to %d via NET/%s", hostPrefix(host), k.From, k.To, k.Network)}, true
-			}
-		}
+// ll128 finds NVLink between GPUs; over PCIe alone NCCL leaves LL128 off.
+func (m meeting) ll128() (path string, ev []Evidence, known bool) { return m.nvlinkPair() }
+
+// sharedMemory is there on every host, and missed where P2P does not join all
+// GPUs.
+func (m meeting) sharedMemory() (path string, ev []Evidence, known bool) {
+	if path, ev, _ = m.pair(func(_, _ *graph.Node, c graph.PathClass) bool { return c == graph.PHB || c == graph.SYS }); path != "" {
+		return "shared memory, for want of " + path, ev, true
 	}
-	return nil, printed || local == 1 || len(a.nvlinkAt(host)) > 0
+	_, _, known = m.pair(func(_, _ *graph.Node, _ graph.PathClass) bool { return false })
+	return "", nil, known
 }
 
-func adapterPath(a *Across, host string) ([]Evidence, bool) {
-	h := a.Host(host)
-	if h == nil || len(h.Inv.PCI)+len(h.Inv.HCAs) == 0 {
-		return nil, false
+// pairEvidence says from where the way between two GPUs is known.
+func pairEvidence(t *graph.Topology, g, h *graph.Node) []Evidence {
+	if r, ok := t.Relation(g, h); ok {
+		return []Evidence{evidence(r.Origins, "code", "", "%s %s %s", r.A, r.Code, r.B)}
 	}
-	for _, d := range h.Inv.HCAs {
-		for _, p := range d.Ports {
-			if p.Active() {
-				return []Evidence{evidence(d.Origins, "ports", "", "port %d of %s is ACTIVE", p.Port, d.Name)}, true
-			}
-		}
+	if links, ok := g.GPU.NVLinks.Get(); ok && len(links) > 0 {
+		return []Evidence{evidence(g.GPU.Origins, "nvlinks", "", "%s: %d NVLinks", g.Label, len(links))}
 	}
-	return nil, true
+	if g.PCI != nil {
+		return []Evidence{evidence(g.PCI.Origins, "parent", "", "%s at %s, %s", g.Label, g.PCI.Addr, t.Class(g, h))}
+	}
+	return nil
 }
 
-// hopperNVLink is the bandwidth that NCCL gives a GPU of a Hopper board at its
-// switch at least, in GB/s: 18 × 20.6 = 370.8; an A100 has 240.
-const hopperNVLink = 300
-
-// nvlsPath shows an NVSwitch that can add up. With two GPUs NCCL does not use it
-// (transport/nvls.cc, up to 2.28).
-func nvlsPath(a *Across, host string) ([]Evidence, bool) {
-	for _, t := range a.trees(host) {
-		gpus := 0
-		var at *probe.SystemNode
-		for i, n := range t.Nodes {
-			if strings.HasPrefix(n.Name, "GPU/") {
-				gpus++
-			}
-			if n.Link == "NVL" && strings.HasPrefix(n.Name, "NVS/") && n.GBs >= hopperNVLink {
-				at = &t.Nodes[i]
-			}
-		}
-		if at != nil && gpus > 2 {
-			return []Evidence{evidence(t.Origins, "", "", "%s%d GPUs, each with NVL[%.1f] to %s", hostPrefix(host), gpus, at.GBs, at.Name)}, true
+func (m meeting) activeHCA() (path string, ev []Evidence, known bool) {
+	known = true
+	var active []string
+	for _, n := range m.facts.hcas {
+		switch usability(n.HCA) {
+		case yes:
+			active = append(active, n.HCA.Name)
+			ev = append(ev, evidence(n.HCA.Origins, "ports", "", "%s has an ACTIVE port", n.HCA.Name))
+		case unknown:
+			known = false
 		}
 	}
-	if len(a.trees(host)) > 0 {
-		return nil, true
+	if len(active) == 0 {
+		return "", nil, known
 	}
-	for _, c := range a.Job.Comms {
-		if reaches(&c, host) && spreadOf(&c) == oneHost && c.Ranks > 0 && c.Ranks <= 2 {
-			return nil, true
-		}
-	}
-	h := a.Host(host)
-	if h == nil || len(h.Of(graph.KindGPU)) == 0 {
-		return nil, false
-	}
-	gpus := h.Of(graph.KindGPU)
-	links, known := gpus[0].GPU.NVLinks.Get()
-	cc, ccKnown := gpus[0].GPU.CC.Get()
-	if !known || !ccKnown {
-		return nil, false
-	}
-	onSwitch := slices.ContainsFunc(links, func(l probe.NVLink) bool { return l.RemoteKind == probe.RemoteSwitch })
-	if !onSwitch || cc < 90 || len(gpus) <= 2 {
-		return nil, true
-	}
-	return []Evidence{evidence(gpus[0].GPU.Origins, "nvlinks", "", "%d GPUs at NVSwitches", len(gpus))}, true
+	return "the HCAs " + someNames(active), ev[:min(len(ev), 4)], true
 }
 
-// cuMemPath is NVLink with an NCCL that uses cuMem by itself (2.19 and later).
-func cuMemPath(a *Across, host string) ([]Evidence, bool) {
-	version, _ := a.ncclOf(host)
-	if ncclBefore(version, 2, 19) {
-		return nil, true
+// multicast finds GPUs whose NVSwitches reduce: NVSwitch 3 came with Hopper. NCCL
+// uses it for more than two GPUs (transport/nvls.cc).
+func (m meeting) multicast() (path string, ev []Evidence, known bool) {
+	const reduction = "NVLink SHARP of the NVSwitches"
+	if len(m.facts.gpus) <= 2 {
+		return "", nil, len(m.facts.gpus) > 0
 	}
-	proof, known := nvlinkPath(a, host)
-	return proof, known && version != ""
-}
-
-func gdrPath(a *Across, host string) ([]Evidence, bool) {
-	known := false
-	for _, d := range a.Job.Adapters {
-		on, ok := d.GDR.Get()
-		if d.Host != host || !ok {
-			continue
-		}
-		if on {
-			return []Evidence{evidence(d.Origins, "", "", "%sGPU Direct RDMA Enabled for HCA %d '%s'", hostPrefix(host), d.Index, d.Name)}, true
-		}
-		known = true
-	}
-	return nil, known || !slices.Contains(a.wideHosts(), host)
-}
-
-func domainPath(a *Across, host string) ([]Evidence, bool) {
-	if !slices.Contains(a.nvlinkDomain(), host) {
-		return nil, true
-	}
-	for _, f := range a.Job.Fabrics {
-		if f.Host == host {
-			return []Evidence{evidence(f.Origins, "", "", "%sfabric UUID %s, shared with another host", hostPrefix(host), f.UUID)}, true
+	for _, n := range m.facts.gpus {
+		cc, ok := n.GPU.CC.Get()
+		_, linked := n.GPU.NVLinks.Get()
+		switch {
+		case ok && cc < multicastCC:
+			return "", nil, true
+		case !ok || !linked:
+			return "", nil, false
 		}
 	}
-	return nil, true
+	if !toSwitch(m.facts.gpus) {
+		return "", nil, true
+	}
+	n := m.facts.gpus[0]
+	return reduction, []Evidence{evidence(n.GPU.Origins, "nvlinks", "", "%s: NVLinks to NVSwitches, compute capability %d.%d", n.Label, n.GPU.CC.Or(0)/10, n.GPU.CC.Or(0)%10)}, true
 }
 
-func pxnPath(a *Across, host string) ([]Evidence, bool) {
-	if !slices.Contains(a.wideHosts(), host) {
-		return nil, true
+// gdrPossible finds what proves that GPUDirect RDMA works on the host.
+func (m meeting) gdrPossible() (path string, ev []Evidence, known bool) {
+	if len(m.facts.gpus) == 0 || !slices.ContainsFunc(m.facts.hcas, func(n *graph.Node) bool { return usability(n.HCA) != no }) {
+		return "", nil, true
 	}
-	return nvlinkPath(a, host)
+	if ev := m.peermem(); ev != nil {
+		return "GPUDirect RDMA, for which nvidia-peermem is loaded", ev, true
+	}
+	for _, n := range m.facts.hcas {
+		if n.HCA.GDR.Or(false) {
+			return "GPUDirect RDMA", []Evidence{evidence(n.HCA.Origins, "gdr", "", "%s: gdr 1", n.HCA.Name)}, true
+		}
+	}
+	for _, d := range m.Job.Adapters {
+		if d.GDR.Or(false) && (d.Host == "" || probe.SameHostName(d.Host, m.topo.Inv.Host.Name)) {
+			return "GPUDirect RDMA", []Evidence{evidence(d.Origins, "", "", "GPUDirect RDMA is on for %s", d.Name)}, true
+		}
+	}
+	return "", nil, false
+}
+
+// peermem is the evidence that nvidia-peermem is loaded; nil where it is not.
+func (m meeting) peermem() []Evidence {
+	for _, mod := range m.topo.Inv.Settings.Modules {
+		if mod.Name == "nvidia_peermem" || mod.Name == "nv_peer_mem" {
+			return []Evidence{evidence(m.topo.Inv.Settings.Origins, "modules", "", "module %s is loaded", mod.Name)}
+		}
+	}
+	return nil
+}
+
+// gdrByDMABUF is gdrPossible where nvidia-peermem would not take over.
+func (m meeting) gdrByDMABUF() (path string, ev []Evidence, known bool) {
+	if m.peermem() != nil {
+		return "", nil, true
+	}
+	return m.gdrPossible()
+}
+
+// nvlinkDomain finds GPUs that are registered in an NVLink domain of several
+// hosts: on boards of one host the cluster UUID is zero.
+func (m meeting) nvlinkDomain() (path string, ev []Evidence, known bool) {
+	for _, n := range m.facts.gpus {
+		f := n.GPU.Fabric
+		switch {
+		case f == nil:
+		case strings.Trim(f.ClusterUUID, "0-") != "":
+			return "NVLink between the hosts of domain " + f.ClusterUUID, []Evidence{evidence(n.GPU.Origins, "fabric", "", "%s: cluster UUID %s", n.Label, f.ClusterUUID)}, true
+		default:
+			known = true
+		}
+		if b, ok := BoardOfGPU(n); ok && b.Form != FormSuperchip {
+			known = true
+		}
+	}
+	return "", nil, known
+}
+
+// railed finds GPUs that could send through each other's HCAs.
+func (m meeting) railed() (path string, ev []Evidence, known bool) {
+	data := m.facts.dataHCAs()
+	if len(m.facts.gpus) < 2 || len(m.facts.hcas) < 2 || m.jobSpread() == oneHost {
+		return "", nil, true
+	}
+	g, h := m.facts.gpus[0], m.facts.gpus[1]
+	c := m.topo.Class(g, h)
+	if c == graph.Unknown || len(data) == 0 {
+		return "", nil, false
+	}
+	if c > graph.NVB || len(data) < 2 {
+		return "", nil, true
+	}
+	return fmt.Sprintf("sending through the %d data HCAs of other GPUs", len(data)), pairEvidence(m.topo, g, h), true
 }

@@ -63,7 +63,9 @@ func TestGPUThrottled(t *testing.T) {
 		{name: "software thermal slowdown", host: h100x8().with(events(0x20))},
 		{name: "thermal", host: h100x8().with(events(0x48)), want: []string{"warning sure " + gpuKey(1)}, says: []string{"hardware thermal slowdown"}},
 		{name: "power brake", host: h100x8().with(events(0x80)), want: []string{"warning sure " + gpuKey(1)}},
-		{name: "while measuring", host: h100x8().with(events(0x08)).with(func(h *host) { h.inv.Samples = []probe.Sample{{Collective: "AllReduce", Bytes: 1 << 30, Ranks: probe.Some(8), Nodes: probe.Some(1), TimeUS: 4000, AlgBW: 268, BusBW: 470, Origins: []probe.Origin{{Source: probe.SourceNCCLTests, Where: "run.txt:9"}}}} }), want: []string{"critical sure " + gpuKey(1)}},
+		{name: "while measuring", host: h100x8().with(events(0x08)).with(func(h *host) {
+			h.inv.Samples = []probe.Sample{{Collective: "AllReduce", Bytes: 1 << 30, Ranks: probe.Some(8), Nodes: probe.Some(1), TimeUS: 4000, AlgBW: 268, BusBW: 470, Origins: []probe.Origin{{Source: probe.SourceNCCLTests, Where: "run.txt:9"}}}}
+		}), want: []string{"critical sure " + gpuKey(1)}},
 		{name: "not asked", host: h100x8().with(func(h *host) { h.inv.GPUs[1].Events = probe.Opt[uint64]{} }), gap: "not in the sources"},
 	})
 }

@@ -167,7 +167,7 @@ func (a *Across) ballot(f feature) ballot {
 	b := ballot{hosts: map[string][]int{}}
 	for i, t := range a.Hosts {
 		v := f.value(t)
-		if v == "" || onlyInJobs(t.Inv) || a.explained(t, f.rules) {
+		if v == "" || OnlyInJobs(t.Inv) || a.explained(t, f.rules) {
 			continue
 		}
 		if b.hosts[v] == nil {

@@ -121,7 +121,7 @@ func hostOfRank(c *probe.Comm, rank int) string {
 // for every host.
 func (a *Across) setting(name, host string) (probe.EnvSetting, bool) {
 	for _, e := range a.Job.Env {
-		if e.Name == name && (e.How == probe.EnvVariable || e.How == probe.EnvFile) && (e.Host == host || e.Host == "" || host == "") {
+		if e.Name == name && (e.How == probe.EnvVariable || e.How == probe.EnvFile) && sets(e) && (e.Host == host || e.Host == "" || host == "") {
 			return e, true
 		}
 	}

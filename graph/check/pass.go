@@ -196,14 +196,27 @@ func isVF(d *probe.PCIDevice) bool {
 	return ok && a.VF
 }
 
-// ncclBefore reports an NCCL version that is known and older than major.minor or
-// major.minor.patch.
-func ncclBefore(version string, than ...int) bool {
-	v := make([]int, 3)
-	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); n < 2 {
-		return false
+// ncclBefore reports an NCCL version that is known and older than a release, given
+// as major, minor and perhaps patch level.
+func ncclBefore(version string, release ...int) bool {
+	c, ok := compareNCCL(version, release)
+	return ok && c < 0
+}
+
+// ncclFrom reports an NCCL version that is known and not older than a release.
+func ncclFrom(version string, release ...int) bool {
+	c, ok := compareNCCL(version, release)
+	return ok && c >= 0
+}
+
+// compareNCCL needs as many numbers of the version as the release has.
+func compareNCCL(version string, release []int) (c int, ok bool) {
+	var v [3]int
+	n, _ := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
+	if n < len(release) {
+		return 0, false
 	}
-	return slices.Compare(v[:len(than)], than) < 0
+	return slices.Compare(v[:len(release)], release), true
 }
 
 // usable says whether NCCL can use an HCA.

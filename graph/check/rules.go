@@ -60,7 +60,20 @@ func All() []Rule {
 		topoNVLinkTarget,
 		topoNetAttributes,
 
-		envDisablesTransport,
+		envUnknown,
+		envVersion,
+		envBadValue,
+		envRisky,
+		envConflict,
+		envFileSyntax,
+		envSocketIfname,
+		envIBHCAPrefix,
+		envIBHCASubset,
+		envIBHCAMissing,
+		envGIDIndex,
+		envAlgoForced,
+		envLevelForced,
+		envChannelsCapped,
 		envDiffers,
 
 		logSocketFallback,
@@ -98,6 +111,7 @@ func All() []Rule {
 		jobRankMissing,
 		jobRankBehind,
 		jobAsyncError,
+		envDisablesTransport, // last: it asks what the others found
 	}
 }
 

@@ -107,14 +107,21 @@ func (f *File) Effective() []Assignment {
 // nccl.conf and .nccl.conf are read as NCCL reads them. The dialect of another
 // text is told by its content. What cannot be read becomes an Issue. Errors are
 // those of r, and probe.ErrTooLarge.
-func Parse(name string, r io.Reader) (*File, error) {
+func Parse(name string, r io.Reader) (*File, error) { return parseAs(name, r, dialectOf) }
+
+// ParseConf reads a file as NCCL reads nccl.conf, whatever its name.
+func ParseConf(name string, r io.Reader) (*File, error) {
+	return parseAs(name, r, func(string, string) Dialect { return Conf })
+}
+
+func parseAs(name string, r io.Reader, dialect func(name, text string) Dialect) (*File, error) {
 	raw, err := probe.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f := &File{Name: name, exported: map[string]bool{}}
 	text := f.decode(raw)
-	switch f.Dialect = dialectOf(name, text); f.Dialect {
+	switch f.Dialect = dialect(name, text); f.Dialect {
 	case Shell:
 		f.shell(text)
 	case YAML:
