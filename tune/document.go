@@ -62,6 +62,11 @@ func (p *Prediction) Doc() ModelDoc {
 		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
 		Unmodelled: append([]string{}, p.Unmodelled()...),
 	}
+	for i := range d.Settings {
+		if p.Bears(d.Settings[i]) {
+			d.Settings[i].Why = "not modelled: the prediction does not hold with it"
+		}
+	}
 	d.describe(p)
 	switch {
 	case p.Unknown != nil:

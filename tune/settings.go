@@ -14,15 +14,21 @@ type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Used  bool   `json:"used"`
-	Why   string `json:"why,omitempty"` // where it is not used
+	From  string `json:"from,omitempty"` // file and line, or the environment
+	Why   string `json:"why,omitempty"`  // where it is not used
 	// Complaints say where the value does not mean what it seems to.
 	Complaints []string `json:"complaints,omitempty"`
+
+	undecided bool // only running the file tells the value
+	ignored   bool // its sources contradict each other
 }
+
+const unknownSetting = "no part of the prediction knows it"
 
 // Set takes an NCCL setting over. Settings that no model knows are noted as not
 // used.
 func (o *ModelOptions) Set(name, value string) {
-	s := Setting{Name: name, Value: value, Why: "no part of the prediction knows it"}
+	s := Setting{Name: name, Value: value, Why: unknownSetting}
 	for _, take := range []func(string, string) (bool, error){o.NCCL.Set, o.Search.Set, o.Model.Set} {
 		known, err := take(name, value)
 		if err != nil {
@@ -36,15 +42,21 @@ func (o *ModelOptions) Set(name, value string) {
 	o.Settings = append(o.Settings, s)
 }
 
+// SetFrom is Set that keeps where the setting was seen.
+func (o *ModelOptions) SetFrom(name, value, from string) {
+	o.Set(name, value)
+	o.Settings[len(o.Settings)-1].From = from
+}
+
 // SetFile takes over the settings of a file that a job reads. A value that only
 // running the file would tell is noted as not used.
 func (o *ModelOptions) SetFile(f *ncclenv.File) {
 	for _, a := range f.Effective() {
 		if value, ok := a.Value.Get(); ok {
-			o.Set(a.Name, value)
+			o.SetFrom(a.Name, value, fmt.Sprintf("%s:%d", f.Name, a.Line))
 			continue
 		}
-		o.Settings = append(o.Settings, Setting{Name: a.Name, Value: probe.Excerpt(a.Raw), Why: fmt.Sprintf("line %d: its value is decided when the file is read", a.Line)})
+		o.Settings = append(o.Settings, Setting{Name: a.Name, Value: probe.Excerpt(a.Raw), From: fmt.Sprintf("%s:%d", f.Name, a.Line), undecided: true, Why: fmt.Sprintf("line %d: its value is decided when the file is read", a.Line)})
 	}
 }
 

@@ -41,7 +41,7 @@ func Model(w io.Writer, p tune.Prediction) error {
 	if !model.Verified(version(p)) {
 		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
 	}
-	printSettings(out, p.Options.Settings)
+	printSettings(out, &p)
 	for _, a := range p.Assumptions() {
 		fmt.Fprintf(out, "assumed: %s\n", a)
 	}
@@ -70,15 +70,19 @@ func Model(w io.Writer, p tune.Prediction) error {
 	return out.Flush()
 }
 
-func printSettings(out io.Writer, settings []tune.Setting) {
+func printSettings(out io.Writer, p *tune.Prediction) {
 	var not []string
-	for _, s := range settings {
+	for _, s := range p.Options.Settings {
+		from := ""
+		if s.From != "" {
+			from = " (" + s.From + ")"
+		}
 		if s.Used {
-			fmt.Fprintf(out, "setting: %s=%s\n", s.Name, s.Value)
+			fmt.Fprintf(out, "setting: %s=%s%s\n", s.Name, s.Value, from)
 			for _, c := range s.Complaints {
 				fmt.Fprintf(out, "  %s\n", c)
 			}
-		} else {
+		} else if !p.Bears(s) {
 			not = append(not, s.Name)
 		}
 	}
