@@ -2,6 +2,8 @@ package tune
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/graph/model"
@@ -132,6 +134,28 @@ func predict(topos []*graph.Topology, o ModelOptions) Prediction {
 	}
 	p.Model, p.Untimed = model.New(comm, o.Model)
 	return p
+}
+
+// Links names the links of the first host as a what-if takes them, each with its
+// kind and rate.
+func (p *Prediction) Links() (out []string) {
+	rates, kinds := map[string]probe.Rate{}, map[string]string{}
+	for _, l := range p.topos[0].Links {
+		rate := l.Current
+		if !rate.Known() {
+			rate = l.Max
+		}
+		rates[l.Key()] += l.Set.Or(rate.Or(0))
+		kinds[l.Key()] = string(l.Kind)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rates)) {
+		rate := "rate unknown"
+		if r := rates[name]; r > 0 {
+			rate = fmt.Sprintf("%.4g GB/s", r.GBs())
+		}
+		out = append(out, fmt.Sprintf("%s (%s, %s)", name, kinds[name], rate))
+	}
+	return out
 }
 
 // of names the host that an error is about, where there are several.

@@ -155,7 +155,8 @@ of one NVLink domain are one node. With --host it is about one of them.
 
 Settings count as a job has them that a log among the sources shows, as the
 environment has them where this machine is looked at, or as --env FILE gives them.
-With --without and --set-link it predicts for what might be instead of what is.`,
+With --without and --set-link it predicts for what might be instead of what is;
+--verbose names the links, and prints the rings of all channels.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := f.options(tune.ModelOptions{}); err != nil {
 				return err
@@ -174,7 +175,7 @@ With --without and --set-link it predicts for what might be instead of what is.`
 			if a.format == "json" {
 				return a.printJSON(p.Doc())
 			}
-			return text.Model(a.stdout, p)
+			return text.Model(a.stdout, p, a.verbose)
 		},
 	}
 	f.add(c)
