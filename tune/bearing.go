@@ -87,9 +87,9 @@ func (p *Prediction) Bears(s Setting) bool {
 		return true
 	}
 	if p.Search == nil {
-		return max(len(p.Hosts), p.Options.Search.Hosts) > 1
+		return p.HostCount() > 1
 	}
-	if p.Search.Nodes < 2 && p.hosts() < 2 {
+	if p.Search.Nodes < 2 && p.HostCount() < 2 {
 		return false
 	}
 	overRDMA := p.overRDMA()
@@ -104,10 +104,8 @@ func (p *Prediction) Bears(s Setting) bool {
 	return true
 }
 
-// hosts counts the hosts of the job.
-func (p *Prediction) hosts() int {
-	return max(len(p.topos), p.Options.Search.Hosts)
-}
+// HostCount counts the hosts of the job, seen or like one that was.
+func (p *Prediction) HostCount() int { return max(len(p.topos), p.Options.Search.Hosts) }
 
 // overRDMA reports that NCCL's network is RDMA adapters.
 func (p *Prediction) overRDMA() bool {
@@ -127,6 +125,11 @@ func known(name string) bool {
 	o.Set(name, "")
 	s := o.Settings[0]
 	return s.Used || s.Why != unknownSetting
+}
+
+// matters reports that a prediction changes with a variable, or does not hold.
+func matters(name string) bool {
+	return known(name) || slices.ContainsFunc(bearings, func(b bearing) bool { return b.name == name })
 }
 
 // bearings lists the settings with which the prediction does not hold.

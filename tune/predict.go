@@ -20,12 +20,13 @@ const (
 // ModelOptions say what to predict for: version and settings of NCCL, how many
 // hosts, and what is different from what was seen.
 type ModelOptions struct {
-	NCCL     graph.NCCLOptions
-	Search   search.Options
-	Model    model.Settings
-	Settings []Setting // that the three hold, and those that none does
-	WhatIf   graph.WhatIf
-	Bound    bool // also what the links themselves allow
+	NCCL      graph.NCCLOptions
+	Search    search.Options
+	Model     model.Settings
+	Settings  []Setting // that the three hold, and those that none does
+	Conflicts []string  // why settings of the sources are not used
+	WhatIf    graph.WhatIf
+	Bound     bool // also what the links themselves allow
 
 	Collectives []string // of estimates; empty: those that NCCL has a model for
 	Sizes       []int64  // of estimates, in bytes; empty: DefaultSizes
@@ -51,6 +52,8 @@ type Prediction struct {
 	Bound *search.Physical
 
 	Options ModelOptions
+	Asked   graph.NCCLVersion // that the options name; Options has the one that is used
+	domain  string            // how hosts like one were taken for NVLink domains
 	topos   []*graph.Topology
 	views   []*graph.NCCLView // hosts of one NVLink domain share one
 }
@@ -65,13 +68,60 @@ func Predict(inv *probe.Inventory, o ModelOptions) (Prediction, error) {
 	if _, err := topo.NCCL(o.NCCL); err != nil {
 		return Prediction{}, err
 	}
-	p := predict([]*graph.Topology{topo}, o)
+	topos, like, err := multiply(topo, inv, &o)
+	if err != nil {
+		return Prediction{}, err
+	}
+	p := predict(topos, o)
+	if like != "" {
+		p.Hosts, p.domain = p.Hosts[:1], like
+	}
 	if o.Bound {
 		b := p.physical()
 		p.Bound = &b
 	}
 	return p, nil
 }
+
+// domainGPUs is the most GPUs that one NVLink domain joins today: NVL72.
+const domainGPUs = 72
+
+// multiply is several hosts like one that is in an NVLink domain: together in one as
+// far as its GPUs reach, else in more. Others it leaves to the search. what says how
+// they were taken.
+func multiply(t *graph.Topology, inv *probe.Inventory, o *ModelOptions) (topos []*graph.Topology, what string, err error) {
+	topos = []*graph.Topology{t}
+	n, per := o.Search.Hosts, len(inv.GPUs)
+	if _, ok := t.Domain(o.NCCL); !ok || n < 2 || per == 0 || n > maxDomainHosts {
+		if ok && n >= 2 {
+			what = fmt.Sprintf("the %d hosts are taken as separate NVLink domains", n)
+		}
+		return topos, what, nil
+	}
+	each := max(1, domainGPUs/per)
+	for i := 1; i < n; i++ {
+		like := *inv
+		like.GPUs = slices.Clone(inv.GPUs)
+		for g := range like.GPUs {
+			f := *like.GPUs[g].Fabric
+			f.ClusterUUID = fmt.Sprintf("%s/%d", f.ClusterUUID, i/each)
+			if i/each == 0 {
+				f.ClusterUUID = like.GPUs[g].Fabric.ClusterUUID
+			}
+			like.GPUs[g].Fabric = &f
+		}
+		next, err := graph.BuildWhatIf(&like, o.WhatIf)
+		if err != nil {
+			return nil, "", err
+		}
+		topos = append(topos, next)
+	}
+	o.Search.Hosts = 1
+	return topos, fmt.Sprintf("the %d hosts like this one are taken as %s, of up to %d GPUs each", n, plural((n+each-1)/each, "NVLink domain"), domainGPUs), nil
+}
+
+// maxDomainHosts bounds hosts that are built one by one.
+const maxDomainHosts = 288
 
 // PredictHosts predicts for one job on all GPUs of several hosts. Ranks follow the
 // hosts, those of one NVLink domain together.
@@ -104,14 +154,19 @@ func PredictHosts(hosts []*probe.Inventory, o ModelOptions) (Prediction, error) 
 }
 
 func predict(topos []*graph.Topology, o ModelOptions) Prediction {
+	asked := o.NCCL.Version
+	o.NCCL.Version = min(asked, graph.NewestNCCL)
 	o.judge()
-	p := Prediction{Options: o, topos: topos}
+	p := Prediction{Options: o, Asked: asked, topos: topos}
 	for _, t := range topos {
 		p.Hosts = append(p.Hosts, t.Inv.Host.Name)
 		p.GPUs += len(t.Inv.GPUs)
 		if err := nvlinksKnown(t); err != nil && p.Unknown == nil {
 			p.Unknown = p.of(t, err)
 		}
+	}
+	if err := o.NCCL.Version.Modelled(); err != nil {
+		p.Unknown = err
 	}
 	if p.Unknown != nil {
 		return p
@@ -133,6 +188,9 @@ func predict(topos []*graph.Topology, o ModelOptions) Prediction {
 		return p
 	}
 	p.Model, p.Untimed = model.New(comm, o.Model)
+	if model.Refused(p.Untimed) {
+		p.Unknown, p.Untimed, p.Search = p.Untimed, nil, nil
+	}
 	return p
 }
 
@@ -182,6 +240,18 @@ func (p *Prediction) Assumptions() (out []graph.NCCLAssumption) {
 			seen[a] = true
 			out = append(out, a)
 		}
+	}
+	switch {
+	case p.Asked > graph.NewestNCCL:
+		add(graph.NCCLAssumption{Subject: "nccl", Text: fmt.Sprintf("%v is newer than all that is known: the newest known, %v, is used instead", p.Asked, graph.NewestNCCL)})
+	case p.Asked != 0 && !p.Asked.AtLeast(21, 5) && p.Asked.Modelled() == nil:
+		add(graph.NCCLAssumption{Subject: "nccl", Text: fmt.Sprintf("what changed before 2.21.5 is not known: %v is taken as that", p.Asked)})
+	}
+	if p.domain != "" {
+		add(graph.NCCLAssumption{Subject: "host", Text: p.domain})
+	}
+	for _, c := range p.Options.Conflicts {
+		add(graph.NCCLAssumption{Subject: "settings", Text: c})
 	}
 	for _, v := range p.views {
 		for _, a := range v.Assumptions {

@@ -2,7 +2,9 @@ package tune
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ncclmap/ncclmap/graph"
 	"github.com/ncclmap/ncclmap/probe"
@@ -94,10 +96,67 @@ func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 			break
 		}
 	}
+	o.setJob(job)
+	return o
+}
+
+// setJob takes over the settings that a job had. Settings of several runs that
+// contradict each other are of no one job: then none counts. Where one run's
+// processes have a variable differently, it alone does not count.
+func (o *ModelOptions) setJob(job *probe.Job) {
+	var seen []probe.EnvSetting
+	values, runs := map[string]string{}, map[string]map[string]bool{}
+	differ := map[string]bool{}
+	sources, across := map[string]bool{}, false
 	for _, e := range job.Env {
-		if e.How == probe.EnvVariable || e.How == probe.EnvReset {
-			o.Set(e.Name, e.Value)
+		if e.How != probe.EnvVariable && e.How != probe.EnvReset {
+			continue
+		}
+		seen = append(seen, e)
+		from := filesOf(e)
+		for _, f := range from {
+			sources[f] = true
+		}
+		if v, ok := values[e.Name]; ok && v != e.Value && matters(e.Name) {
+			differ[e.Name] = true
+			across = across || !slices.ContainsFunc(from, func(f string) bool { return runs[e.Name][f] })
+		}
+		values[e.Name] = e.Value
+		if runs[e.Name] == nil {
+			runs[e.Name] = map[string]bool{}
+		}
+		for _, f := range from {
+			runs[e.Name][f] = true
 		}
 	}
-	return o
+	names := strings.Join(slices.Sorted(maps.Keys(differ)), ", ")
+	switch {
+	case across:
+		o.Conflicts = append(o.Conflicts, fmt.Sprintf("settings of %d runs differ (%s); none is used; give --env", len(sources), names))
+	case len(differ) > 0:
+		o.Conflicts = append(o.Conflicts, fmt.Sprintf("%s differs between processes of the run and is not used; give --env", names))
+	}
+	for _, e := range seen {
+		from := ""
+		if len(e.Origins) > 0 {
+			from = e.Origins[0].Where
+		}
+		if across || differ[e.Name] {
+			o.Settings = append(o.Settings, Setting{Name: e.Name, Value: e.Value, From: from, Why: "the sources contradict each other", ignored: true})
+			continue
+		}
+		o.SetFrom(e.Name, e.Value, from)
+	}
+}
+
+// filesOf are the files that show a setting.
+func filesOf(e probe.EnvSetting) (out []string) {
+	for _, o := range e.Origins {
+		file := o.Where
+		if i := strings.LastIndexByte(file, ':'); i >= 0 {
+			file = file[:i]
+		}
+		out = append(out, file)
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -64,6 +65,9 @@ func (f *modelFlags) options(o tune.ModelOptions) (tune.ModelOptions, error) {
 		if o.NCCL.Version, err = graph.ParseNCCLVersion(f.version); err != nil {
 			return o, fmt.Errorf("--nccl: %w", err)
 		}
+		if err = o.NCCL.Version.Modelled(); err != nil {
+			return o, fmt.Errorf("--nccl: %w", err)
+		}
 	}
 	if f.launch != tune.LaunchPerGPU && f.launch != tune.LaunchSingle {
 		return o, fmt.Errorf("--launch %q: want %s or %s", f.launch, tune.LaunchPerGPU, tune.LaunchSingle)
@@ -100,7 +104,7 @@ func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions
 		if live {
 			for _, s := range os.Environ() {
 				if name, value, _ := strings.Cut(s, "="); strings.HasPrefix(name, "NCCL_") {
-					o.Set(name, value)
+					o.SetFrom(name, value, "environment")
 				}
 			}
 		}
@@ -114,6 +118,9 @@ func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions
 	file, err := ncclenv.Parse(filepath.Base(f.env), r)
 	if err != nil {
 		return o, fmt.Errorf("--env: %w", err)
+	}
+	if !slices.ContainsFunc(file.Effective(), func(a ncclenv.Assignment) bool { return strings.HasPrefix(a.Name, "NCCL_") }) {
+		return o, fmt.Errorf("--env %s: no NCCL setting in it", f.env)
 	}
 	o = tune.ModelOptions{NCCL: graph.NCCLOptions{Version: o.NCCL.Version}}
 	o.SetFile(file)
@@ -173,9 +180,14 @@ With --without and --set-link it predicts for what might be instead of what is;
 				return err
 			}
 			if a.format == "json" {
-				return a.printJSON(p.Doc())
+				err = a.printJSON(p.Doc())
+			} else {
+				err = text.Model(a.stdout, p, a.verbose)
 			}
-			return text.Model(a.stdout, p, a.verbose)
+			if err == nil && p.Unknown != nil {
+				err = exitError{exitUnknown, errors.New("")}
+			}
+			return err
 		},
 	}
 	f.add(c)

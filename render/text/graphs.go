@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -12,10 +13,7 @@ import (
 
 // version is the NCCL version that a prediction is for.
 func version(p tune.Prediction) graph.NCCLVersion {
-	if p.View == nil {
-		return graph.NewestNCCL
-	}
-	return p.View.Options.Version
+	return cmp.Or(p.Options.NCCL.Version, graph.NewestNCCL)
 }
 
 // what says what is predicted.
@@ -25,7 +23,7 @@ func what(p tune.Prediction) string {
 		return plural(p.GPUs, "GPU")
 	}
 	text := plural(r.Ranks, "GPU")
-	if hosts := max(len(p.Hosts), r.Members[len(r.Members)-1].Host+1); hosts > 1 {
+	if hosts := p.HostCount(); hosts > 1 {
 		text += fmt.Sprintf(" on %d hosts", hosts)
 	}
 	if r.Nodes > 1 {

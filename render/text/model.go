@@ -42,7 +42,7 @@ func Model(w io.Writer, p tune.Prediction, verbose bool) error {
 	for _, what := range p.Options.WhatIf.Lines() {
 		fmt.Fprintf(out, "what if: %s\n", what)
 	}
-	if !model.Verified(version(p)) {
+	if !model.Verified(version(p)) && p.Unknown == nil {
 		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
 	}
 	for _, what := range p.Unmodelled() {
