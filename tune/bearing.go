@@ -65,7 +65,7 @@ var bearings = []bearing{
 
 // Bears reports a setting with which the prediction does not hold.
 func (p *Prediction) Bears(s Setting) bool {
-	if s.Used || s.ignored || p.Search != nil && p.Search.Ranks < 2 {
+	if s.Used || s.Contradicted || p.Search != nil && p.Search.Ranks < 2 {
 		return false
 	}
 	if s.undecided && known(s.Name) {

@@ -21,8 +21,9 @@ type Setting struct {
 	// Complaints say where the value does not mean what it seems to.
 	Complaints []string `json:"complaints,omitempty"`
 
+	Contradicted bool `json:"contradicted,omitempty"` // the sources contradict each other
+
 	undecided bool // only running the file tells the value
-	ignored   bool // its sources contradict each other
 }
 
 const unknownSetting = "no part of the prediction knows it"
@@ -101,52 +102,63 @@ func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 }
 
 // setJob takes over the settings that a job had. Settings of several runs that
-// contradict each other are of no one job: then none counts. Where one run's
-// processes have a variable differently, it alone does not count.
+// contradict each other are of no one job: then none counts. Where processes of one
+// run have a variable differently, it alone does not count.
 func (o *ModelOptions) setJob(job *probe.Job) {
 	var seen []probe.EnvSetting
-	values, runs := map[string]string{}, map[string]map[string]bool{}
-	differ := map[string]bool{}
-	sources, across := map[string]bool{}, false
 	for _, e := range job.Env {
-		if e.How != probe.EnvVariable && e.How != probe.EnvReset {
-			continue
-		}
-		seen = append(seen, e)
-		from := filesOf(e)
-		for _, f := range from {
-			sources[f] = true
-		}
-		if v, ok := values[e.Name]; ok && v != e.Value && matters(e.Name) {
-			differ[e.Name] = true
-			across = across || !slices.ContainsFunc(from, func(f string) bool { return runs[e.Name][f] })
-		}
-		values[e.Name] = e.Value
-		if runs[e.Name] == nil {
-			runs[e.Name] = map[string]bool{}
-		}
-		for _, f := range from {
-			runs[e.Name][f] = true
+		if e.How == probe.EnvVariable || e.How == probe.EnvReset {
+			seen = append(seen, e)
 		}
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(differ)), ", ")
+	differ, across := map[string]bool{}, false
+	var values []string
+	runs := map[string]bool{}
+	for i, e := range seen {
+		for _, f := range filesOf(e) {
+			runs[f] = true
+		}
+		at := slices.IndexFunc(seen, func(x probe.EnvSetting) bool { return x.Name == e.Name })
+		if at == i || seen[at].Value == e.Value || !matters(e.Name) {
+			continue
+		}
+		if !differ[e.Name] {
+			values = append(values, where(seen[at]))
+		}
+		values = append(values, where(e))
+		differ[e.Name] = true
+		across = across || !slices.ContainsFunc(filesOf(e), func(f string) bool { return slices.Contains(filesOf(seen[at]), f) })
+	}
+	told := strings.Join(values[:min(len(values), 8)], ", ")
 	switch {
 	case across:
-		o.Conflicts = append(o.Conflicts, fmt.Sprintf("settings of %d runs differ (%s); none is used; give --env", len(sources), names))
+		o.Conflicts = append(o.Conflicts, fmt.Sprintf("settings of %d runs differ; none is used; give --env (%s)", len(runs), told))
 	case len(differ) > 0:
-		o.Conflicts = append(o.Conflicts, fmt.Sprintf("%s differs between processes of the run and is not used; give --env", names))
+		o.Conflicts = append(o.Conflicts, fmt.Sprintf("processes of one run differ in %s, which is not used; give --env (%s)", strings.Join(slices.Sorted(maps.Keys(differ)), ", "), told))
 	}
-	for _, e := range seen {
-		from := ""
-		if len(e.Origins) > 0 {
-			from = e.Origins[0].Where
-		}
-		if across || differ[e.Name] {
-			o.Settings = append(o.Settings, Setting{Name: e.Name, Value: e.Value, From: from, Why: "the sources contradict each other", ignored: true})
+	for i, e := range seen {
+		if slices.ContainsFunc(seen[:i], func(x probe.EnvSetting) bool { return x.Name == e.Name && x.Value == e.Value }) {
 			continue
 		}
-		o.SetFrom(e.Name, e.Value, from)
+		if across || differ[e.Name] {
+			o.Settings = append(o.Settings, Setting{Name: e.Name, Value: e.Value, From: from(e), Why: "the sources contradict each other", Contradicted: true})
+			continue
+		}
+		o.SetFrom(e.Name, e.Value, from(e))
 	}
+}
+
+// from is where a setting was seen first.
+func from(e probe.EnvSetting) string {
+	if len(e.Origins) == 0 {
+		return ""
+	}
+	return e.Origins[0].Where
+}
+
+// where is a setting with where it was seen.
+func where(e probe.EnvSetting) string {
+	return strings.TrimSpace(e.Name + "=" + e.Value + " " + from(e))
 }
 
 // filesOf are the files that show a setting.

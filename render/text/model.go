@@ -127,7 +127,7 @@ func printSettings(out io.Writer, p *tune.Prediction) {
 			for _, c := range s.Complaints {
 				fmt.Fprintf(out, "  %s\n", c)
 			}
-		} else if !p.Bears(s) {
+		} else if !p.Bears(s) && !s.Contradicted && !slices.Contains(not, s.Name) {
 			not = append(not, s.Name)
 		}
 	}
