@@ -79,6 +79,23 @@ func TestHCASetting(t *testing.T) {
 		if got := len(p.View.Nets); got != want {
 			t.Errorf("%s: %d nets, want %d", value, got, want)
 		}
+		if value == "mlx5_1" {
+			without := ModelOptions{Sizes: []int64{1 << 30}}
+			without.Search.Hosts = 2
+			without.WhatIf.Without = []string{"mlx5_0", "mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7"}
+			same, err := Predict(inv, without)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Options.Sizes = without.Sizes
+			got, _ := p.Estimates()
+			want, _ := same.Estimates()
+			for i := range want {
+				if got[i].NCCLTimeUS != want[i].NCCLTimeUS || got[i].LowUS != want[i].LowUS {
+					t.Errorf("%s: %+v, want %+v as without the other adapters", value, got[i], want[i])
+				}
+			}
+		}
 		if value == "=mlx5" && p.overRDMA() {
 			t.Error("=mlx5 names no adapter")
 		}

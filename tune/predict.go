@@ -226,10 +226,33 @@ func (p *Prediction) of(t *graph.Topology, err error) error {
 
 // physical is what the links of all GPUs allow.
 func (p *Prediction) physical() search.Physical {
-	if len(p.topos) == 1 {
-		return search.ComputePhysical(p.topos[0], p.Options.Search.Hosts)
+	topos := slices.Clone(p.topos)
+	for i, t := range topos {
+		topos[i] = p.allowed(t)
 	}
-	return search.ComputePhysicalHosts(p.topos)
+	if len(topos) == 1 {
+		return search.ComputePhysical(topos[0], p.Options.Search.Hosts)
+	}
+	return search.ComputePhysicalHosts(topos)
+}
+
+// allowed is a host without the adapters that NCCL_IB_HCA leaves out whole.
+func (p *Prediction) allowed(t *graph.Topology) *graph.Topology {
+	w := graph.WhatIf{Without: slices.Clone(p.Options.WhatIf.Without), Rates: p.Options.WhatIf.Rates}
+	for _, n := range t.Of(graph.KindHCA) {
+		if !slices.ContainsFunc(n.HCA.Ports, func(port probe.HCAPort) bool {
+			return p.Options.NCCL.HCAs.Allows(n.HCA.Name, probe.Some(port.Port))
+		}) && len(n.HCA.Ports) > 0 {
+			w.Without = append(w.Without, n.Key)
+		}
+	}
+	if len(w.Without) == len(p.Options.WhatIf.Without) {
+		return t
+	}
+	if less, err := graph.BuildWhatIf(t.Inv, w); err == nil {
+		return less
+	}
+	return t // a rate of one that is left out is set: the bound holds, if lower
 }
 
 // Assumptions lists what was taken of the hosts that no source states, each once.
