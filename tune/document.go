@@ -18,6 +18,7 @@ type ModelDoc struct {
 	Checked      []model.Check          `json:"checked"`
 	Unknown      string                 `json:"unknown,omitempty"` // why there is no prediction, or no times
 	Launch       string                 `json:"launch"`
+	WhatIf       []string               `json:"what_if"` // what is changed from what was seen
 	Settings     []Setting              `json:"settings"`
 	Hosts        []string               `json:"hosts"` // that were seen
 	Nodes        int                    `json:"nodes"` // as NCCL counts them
@@ -56,11 +57,16 @@ type EstimateBounds struct {
 // estimates by size.
 func (p *Prediction) Doc() ModelDoc {
 	d := ModelDoc{
-		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
-		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
+		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: p.Verified(), Checked: model.Checks(),
+		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), WhatIf: append([]string{}, p.Options.WhatIf.Lines()...), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
 		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
 		Unmodelled: append([]string{}, p.Unmodelled()...),
+	}
+	for i := range d.Settings {
+		if p.Bears(d.Settings[i]) {
+			d.Settings[i].Why = "not modelled: the prediction does not hold with it"
+		}
 	}
 	d.describe(p)
 	switch {
@@ -122,6 +128,11 @@ func (d *ModelDoc) figures(p *Prediction) {
 	estimates, floor := p.Estimates()
 	d.Estimates = append(d.Estimates, estimates...)
 	d.Bounds.Low = floor.Basis
+}
+
+// Verified reports that the model was compared with that version's own results.
+func (p *Prediction) Verified() bool {
+	return p.Asked <= graph.NewestNCCL && model.Verified(p.version())
 }
 
 // version is the NCCL version that the prediction is for.

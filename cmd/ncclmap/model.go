@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -37,10 +38,10 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
-	c.Flags().IntVar(&f.nodes, "nodes", 1, "hosts with this topology")
+	c.Flags().IntVar(&f.nodes, "nodes", 1, "hosts with this topology; of one NVLink domain as far as it reaches")
 	c.Flags().IntSliceVar(&f.gpus, "gpus", nil, "NCCL dev numbers of the GPUs that a job sees (default all)")
 	c.Flags().BoolVar(&f.noP2P, "no-p2p", false, "the driver refuses peer access between GPUs")
-	c.Flags().StringVar(&f.version, "nccl", "", "NCCL `VERSION` whose model to use (default from the sources, else "+graph.NewestNCCL.String()+")")
+	c.Flags().StringVar(&f.version, "nccl", "", "NCCL `VERSION` whose model to use, "+graph.OldestNCCL.String()+" to "+graph.NewestNCCL.String()+" (default from the sources, else "+graph.NewestNCCL.String()+")")
 	c.Flags().StringVar(&f.env, "env", "", "settings in effect: a `FILE` of NAME=value lines, a shell script, nccl.conf, a launch line or YAML")
 	c.Flags().StringVar(&f.launch, "launch", tune.LaunchPerGPU, "how ranks are started: per-gpu, one process each, or single, one process for all")
 	c.Flags().StringSliceVar(&f.collectives, "collective", model.Modelled(), "`LIST` of collectives, also SendRecv and AllToAll")
@@ -62,6 +63,9 @@ func (f *modelFlags) options(o tune.ModelOptions) (tune.ModelOptions, error) {
 	var err error
 	if f.version != "" {
 		if o.NCCL.Version, err = graph.ParseNCCLVersion(f.version); err != nil {
+			return o, fmt.Errorf("--nccl: %w", err)
+		}
+		if err = o.NCCL.Version.Modelled(); err != nil {
 			return o, fmt.Errorf("--nccl: %w", err)
 		}
 	}
@@ -100,7 +104,7 @@ func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions
 		if live {
 			for _, s := range os.Environ() {
 				if name, value, _ := strings.Cut(s, "="); strings.HasPrefix(name, "NCCL_") {
-					o.Set(name, value)
+					o.SetFrom(name, value, "environment")
 				}
 			}
 		}
@@ -114,6 +118,9 @@ func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions
 	file, err := ncclenv.Parse(filepath.Base(f.env), r)
 	if err != nil {
 		return o, fmt.Errorf("--env: %w", err)
+	}
+	if !slices.ContainsFunc(file.Effective(), func(a ncclenv.Assignment) bool { return strings.HasPrefix(a.Name, "NCCL_") }) {
+		return o, fmt.Errorf("--env %s: no NCCL setting in it", f.env)
 	}
 	o = tune.ModelOptions{NCCL: graph.NCCLOptions{Version: o.NCCL.Version}}
 	o.SetFile(file)
@@ -151,11 +158,17 @@ channels and threads that it chooses and the time that it believes in. Nothing
 here was fitted to measurements: what a run takes may differ much.
 
 Several hosts are taken as one job on all their GPUs, unequal as they may be; hosts
-of one NVLink domain are one node. With --host it is about one of them.
+of one NVLink domain are one node, and so are those of --nodes where the host is in
+a domain, up to 72 GPUs. With --host it is about one of them.
 
 Settings count as a job has them that a log among the sources shows, as the
 environment has them where this machine is looked at, or as --env FILE gives them.
-With --without and --set-link it predicts for what might be instead of what is.`,
+Where logs of several runs contradict each other none counts. A setting that would
+change what NCCL builds and that the model does not know is told as not modelled.
+With --without and --set-link it predicts for what might be instead of what is;
+--verbose names the links, and prints the rings of all channels.
+
+It ends with 3 where there is no prediction.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := f.options(tune.ModelOptions{}); err != nil {
 				return err
@@ -172,9 +185,14 @@ With --without and --set-link it predicts for what might be instead of what is.`
 				return err
 			}
 			if a.format == "json" {
-				return a.printJSON(p.Doc())
+				err = a.printJSON(p.Doc())
+			} else {
+				err = text.Model(a.stdout, p, a.verbose)
 			}
-			return text.Model(a.stdout, p)
+			if err == nil && p.Unknown != nil {
+				err = exitError{exitUnknown, errors.New("")}
+			}
+			return err
 		},
 	}
 	f.add(c)

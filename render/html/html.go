@@ -63,7 +63,7 @@ func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	}
 	var model, env, tree bytes.Buffer
 	for _, err := range []error{
-		text.Model(&model, an.Pred),
+		text.Model(&model, an.Pred, false),
 		ncclenv.Write(&env, ncclenv.Shell, an.Plan.Head(), an.Plan.Settings()),
 		text.Tree(&tree, an.Topo, nil),
 	} {

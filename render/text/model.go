@@ -35,18 +35,22 @@ func Prediction(an *tune.Analysis) string {
 
 // Model prints the prediction: graphs, and by collective and size what NCCL would
 // run and believe; where the options ask for it the terms of its figures.
-func Model(w io.Writer, p tune.Prediction) error {
+// With verbose it prints all rings and the names of the links.
+func Model(w io.Writer, p tune.Prediction, verbose bool) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "NCCL %s's own model: %s\n", version(p), what(p))
-	if !model.Verified(version(p)) {
-		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
+	for _, what := range p.Options.WhatIf.Lines() {
+		fmt.Fprintf(out, "what if: %s\n", what)
 	}
-	printSettings(out, p.Options.Settings)
-	for _, a := range p.Assumptions() {
-		fmt.Fprintf(out, "assumed: %s\n", a)
+	if !model.Verified(version(p)) && p.Unknown == nil {
+		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
 	}
 	for _, what := range p.Unmodelled() {
 		fmt.Fprintf(out, "not modelled: %s\n", what)
+	}
+	printSettings(out, &p)
+	for _, a := range p.Assumptions() {
+		fmt.Fprintf(out, "assumed: %s\n", a)
 	}
 	if p.Unknown != nil {
 		fmt.Fprintf(out, "no prediction: %s\n", p.Unknown)
@@ -56,29 +60,74 @@ func Model(w io.Writer, p tune.Prediction) error {
 		fmt.Fprintln(out, "no prediction: one GPU has nobody to talk to")
 		return out.Flush()
 	}
-	printGraphs(out, p.Search)
+	printSummary(out, &p)
+	if p.Untimed == nil {
+		printEstimates(out, &p)
+	}
+	printGraphs(out, p.Search, verbose)
 	printCosts(out, &p)
 	printBound(out, p.Bound)
-	if p.Untimed != nil {
-		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
-		return out.Flush()
-	}
-	printEstimates(out, &p)
-	if p.Options.Explain {
+	if p.Untimed == nil && p.Options.Explain {
 		explainModel(out, &p)
+	}
+	if verbose {
+		fmt.Fprintf(out, "\nLinks, as --without and --set-link take them:\n")
+		for _, l := range p.Links() {
+			fmt.Fprintf(out, "  %s\n", l)
+		}
 	}
 	return out.Flush()
 }
 
-func printSettings(out io.Writer, settings []tune.Setting) {
+// printSummary prints what is built and what NCCL makes of the largest size.
+func printSummary(out io.Writer, p *tune.Prediction) {
+	r := p.Search
+	fmt.Fprintf(out, "\n%s, %s", plural(r.Nodes, "node"), plural(r.Channels, "channel"))
+	if r.NVLSChannels > 0 {
+		fmt.Fprintf(out, ", %d for NVLS", r.NVLSChannels)
+	}
+	for i, g := range r.Graphs {
+		lead := ";"
+		if i > 0 {
+			lead = ","
+		}
+		gbs := g.BWIntra
+		if r.Nodes > 1 {
+			gbs = g.BWInter
+		}
+		fmt.Fprintf(out, "%s %s %d × %s GB/s", lead, g.Pattern, g.Channels, num(gbs))
+	}
+	fmt.Fprintln(out, ".")
+	if p.Untimed != nil {
+		fmt.Fprintf(out, "no times: %s\n", p.Untimed)
+		return
+	}
+	estimates, _ := p.Estimates()
+	for i, e := range estimates {
+		if i+1 < len(estimates) && estimates[i+1].Collective == e.Collective {
+			continue
+		}
+		if c, ok := e.Choice.Get(); ok {
+			factor, _ := model.BusFactor(e.Collective, r.Ranks)
+			busbw := num(float64(e.Bytes) / (1000 * e.NCCLTimeUS.Or(0)) * factor)
+			fmt.Fprintf(out, "%s of %s: %s %s on %s, busbw %s GB/s believed.\n", e.Collective, size(e.Bytes), c.Algo, c.Proto, plural(c.ChannelsUsed, "channel"), busbw)
+		}
+	}
+}
+
+func printSettings(out io.Writer, p *tune.Prediction) {
 	var not []string
-	for _, s := range settings {
+	for _, s := range p.Options.Settings {
+		from := ""
+		if s.From != "" {
+			from = " (" + s.From + ")"
+		}
 		if s.Used {
-			fmt.Fprintf(out, "setting: %s=%s\n", s.Name, s.Value)
+			fmt.Fprintf(out, "setting: %s=%s%s\n", s.Name, s.Value, from)
 			for _, c := range s.Complaints {
 				fmt.Fprintf(out, "  %s\n", c)
 			}
-		} else {
+		} else if !p.Bears(s) && !s.Contradicted && !slices.Contains(not, s.Name) {
 			not = append(not, s.Name)
 		}
 	}
