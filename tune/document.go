@@ -1,10 +1,10 @@
 package tune
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/expect"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/probe"
@@ -33,6 +33,8 @@ type ModelDoc struct {
 	Tuning       []model.Tuning         `json:"tuning"`
 	Estimates    []model.Estimate       `json:"estimates"`
 	Bounds       EstimateBounds         `json:"bounds"`
+	Terms        []Explained            `json:"terms,omitempty"` // of the estimates
+	Published    []expect.Published     `json:"published"`       // runs of this machine's type
 	Assumptions  []graph.NCCLAssumption `json:"assumptions"`
 }
 
@@ -55,9 +57,9 @@ func (a *Analysis) Doc() ModelDoc {
 	p := &a.Pred
 	d := ModelDoc{
 		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
-		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Nodes: 1, Ranks: len(a.Inv.GPUs),
+		Launch: p.Options.launch(), Settings: append([]Setting{}, p.Options.Settings...), Nodes: 1, Ranks: len(a.Inv.GPUs),
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
-		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Published: []expect.Published{}, Bounds: EstimateBounds{"none", "none"}, Assumptions: []graph.NCCLAssumption{},
 	}
 	if v := p.View; v != nil {
 		for k := range v.Groups {
@@ -112,6 +114,15 @@ func (d *ModelDoc) figures(p *Prediction) {
 	estimates, floor := p.Estimates()
 	d.Estimates = append(d.Estimates, estimates...)
 	d.Bounds.Low = floor.Basis
+	if p.Fit != nil {
+		d.Bounds.High = highBound(p.Fit.Far)
+	}
+	if p.Options.Explain {
+		d.Terms = p.Explain(estimates)
+	}
+	if published, err := p.Published(); err == nil {
+		d.Published = append(d.Published, published...)
+	}
 }
 
 // version is the NCCL version that the prediction is for.

@@ -1,7 +1,10 @@
 package tune
 
 import (
+	"cmp"
+
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/expect"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/probe"
@@ -9,8 +12,8 @@ import (
 
 // How a job starts its ranks, which decides what a launch costs.
 const (
-	LaunchPerGPU = "per-gpu" // one process per GPU
-	LaunchSingle = "single"  // one process for all, as nccl-tests -g N
+	LaunchPerGPU = expect.PerGPU // one process per GPU
+	LaunchSingle = expect.Single // one process for all, as nccl-tests -g N
 )
 
 // ModelOptions say what to predict for: version and settings of NCCL, how many
@@ -35,6 +38,8 @@ type Prediction struct {
 	View   *graph.NCCLView
 	Search *search.Result
 	Model  *model.Model
+	// Fit is what is known of the times that runs really take.
+	Fit *expect.Fit
 	// Unknown is why there is no prediction: the facts do not carry one. It is
 	// nil where there is one.
 	Unknown error
@@ -82,7 +87,10 @@ func predict(topo *graph.Topology, o ModelOptions) Prediction {
 	if comm, p.Untimed = model.CommOf(p.Search); p.Untimed != nil {
 		return p
 	}
-	p.Model, p.Untimed = model.New(comm, o.Model)
+	if p.Model, p.Untimed = model.New(comm, o.Model); p.Untimed != nil {
+		return p
+	}
+	p.Fit, p.Untimed = expect.Shipped()
 	return p
 }
 
@@ -98,14 +106,19 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 		physical = &b
 	}
 	floor := model.FloorOf(*physical, p.Search)
+	times := newCurves(p.expectation())
 	var out []model.Estimate
 	for _, c := range p.Options.collectives() {
 		for _, bytes := range p.Options.sizes() {
-			out = append(out, p.Model.Estimate(c, bytes, &floor))
+			e := p.Model.Estimate(c, bytes, &floor)
+			times.expectTimes(&e)
+			out = append(out, e)
 		}
 	}
 	return out, floor
 }
+
+func (o *ModelOptions) launch() string { return cmp.Or(o.Launch, LaunchPerGPU) }
 
 func (o *ModelOptions) collectives() []string {
 	if len(o.Collectives) > 0 {
