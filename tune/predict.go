@@ -1,11 +1,13 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/expect"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/probe"
@@ -13,8 +15,8 @@ import (
 
 // How a job starts its ranks, which decides what a launch costs.
 const (
-	LaunchPerGPU = "per-gpu" // one process per GPU
-	LaunchSingle = "single"  // one process for all, as nccl-tests -g N
+	LaunchPerGPU = expect.PerGPU // one process per GPU
+	LaunchSingle = expect.Single // one process for all, as nccl-tests -g N
 )
 
 // ModelOptions say what to predict for: version and settings of NCCL, how many
@@ -42,6 +44,8 @@ type Prediction struct {
 	View   *graph.NCCLView // of the first host
 	Search *search.Result
 	Model  *model.Model
+	// Fit is what is known of the times that runs really take.
+	Fit *expect.Fit
 	// Unknown is why there is no prediction: the facts do not carry one. It is
 	// nil where there is one.
 	Unknown error
@@ -191,6 +195,10 @@ func predict(topos []*graph.Topology, o ModelOptions) Prediction {
 	if model.Refused(p.Untimed) {
 		p.Unknown, p.Untimed, p.Search = p.Untimed, nil, nil
 	}
+	if p.Model == nil {
+		return p
+	}
+	p.Fit, p.Untimed = expect.Shipped()
 	return p
 }
 
@@ -299,14 +307,19 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 		physical = &b
 	}
 	floor := model.FloorOf(*physical, p.Search)
+	times := newCurves(p.expectation())
 	var out []model.Estimate
 	for _, c := range p.Options.collectives() {
 		for _, bytes := range p.Options.sizes() {
-			out = append(out, p.Model.Estimate(c, bytes, &floor))
+			e := p.Model.Estimate(c, bytes, &floor)
+			times.expectTimes(&e)
+			out = append(out, e)
 		}
 	}
 	return out, floor
 }
+
+func (o *ModelOptions) launch() string { return cmp.Or(o.Launch, LaunchPerGPU) }
 
 func (o *ModelOptions) collectives() []string {
 	if len(o.Collectives) > 0 {

@@ -32,6 +32,7 @@ var layer = []struct {
 	{`graph`, 5},
 	{`graph/search`, 6},
 	{`graph/model`, 7},
+	{`graph/expect`, 8},
 	{`graph/check`, 8},
 	{`tune/compare`, 9},
 	{`tune`, 10},

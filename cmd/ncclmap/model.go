@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/expect"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/ncclenv"
@@ -35,6 +36,7 @@ type modelFlags struct {
 	launch      string
 	collectives []string
 	sizes       string
+	score       bool
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -47,7 +49,8 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.collectives, "collective", model.Modelled(), "`LIST` of collectives, also SendRecv and AllToAll")
 	c.Flags().StringVar(&f.sizes, "sizes", tune.DefaultSizes, "sizes as `FIRST:LAST:FACTOR`, bytes; K, M and G are powers of 1024")
 	c.Flags().BoolVar(&f.bound, "bound", false, "also tell what the links themselves allow")
-	c.Flags().BoolVar(&f.explain, "explain", false, "also the terms of NCCL's figures, and the links that limit them")
+	c.Flags().BoolVar(&f.explain, "explain", false, "also the terms of NCCL's figures and of the expectation, and the links that limit them")
+	c.Flags().BoolVar(&f.score, "score", false, "print how well the expectation does on runs that a fit had not seen, and stop")
 	c.Flags().StringArrayVar(&f.without, "without", nil, "what if this `SUBJECT` were gone: a key or label (GPU3, hca:mlx5_0), or a link A--B; may repeat")
 	c.Flags().StringArrayVar(&f.setLinks, "set-link", nil, "what if the links between A and B had this rate in all: `A--B=RATE`, in GB/s; may repeat")
 }
@@ -150,12 +153,13 @@ func (a *app) modelCmd() *cobra.Command {
 	f := &modelFlags{}
 	c := &cobra.Command{
 		Use:   "model [SOURCE…]",
-		Short: "Predict the rings and trees that NCCL builds, and what it believes of each collective and size",
+		Short: "Predict the rings and trees that NCCL builds, what it believes of each collective and size, and what to expect",
 		Long: `Predict what NCCL builds on this topology, on one host or on several like it: the
 graphs that its search finds, the channels of the communicator and its rings; and
 by NCCL's own cost model, for each collective and size, the algorithm, protocol,
-channels and threads that it chooses and the time that it believes in. Nothing
-here was fitted to measurements: what a run takes may differ much.
+channels and threads that it chooses and the time that it believes in. Beside that
+stands what a run can be expected to take, with a 90 % interval, by a form that was
+fitted to measured runs; where nothing like it was measured only bounds.
 
 Several hosts are taken as one job on all their GPUs, unequal as they may be; hosts
 of one NVLink domain are one node, and so are those of --nodes where the host is in
@@ -172,6 +176,9 @@ It ends with 3 where there is no prediction.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := f.options(tune.ModelOptions{}); err != nil {
 				return err
+			}
+			if f.score {
+				return a.printScore()
 			}
 			c, err := a.readHosts(args)
 			if err != nil {
@@ -197,4 +204,21 @@ It ends with 3 where there is no prediction.`,
 	}
 	f.add(c)
 	return c
+}
+
+// printScore prints the score sheet of the expectation.
+func (a *app) printScore() error {
+	points, err := expect.Points()
+	if err != nil {
+		return err
+	}
+	score, err := expect.ScoreOf(points)
+	if err != nil {
+		return err
+	}
+	if a.format == "json" {
+		return a.printJSON(score)
+	}
+	_, err = fmt.Fprint(a.stdout, score)
+	return err
 }
