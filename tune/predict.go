@@ -40,6 +40,8 @@ type Prediction struct {
 	Model  *model.Model
 	// Fit is what is known of the times that runs really take.
 	Fit *expect.Fit
+	// Measured are runs of this machine that the fit was corrected by.
+	Measured []expect.Point
 	// Unknown is why there is no prediction: the facts do not carry one. It is
 	// nil where there is one.
 	Unknown error
@@ -51,6 +53,7 @@ type Prediction struct {
 
 	Options ModelOptions
 	topo    *graph.Topology
+	floor   *model.Floor // see leastTimes
 }
 
 // Predict predicts for other settings, more hosts or another topology than were
@@ -100,12 +103,7 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 	if p.Model == nil || p.Search.Ranks < 2 {
 		return nil, model.Floor{}
 	}
-	physical := p.Bound
-	if physical == nil {
-		b := search.ComputePhysical(p.topo, p.Options.Search.Hosts)
-		physical = &b
-	}
-	floor := model.FloorOf(*physical, p.Search)
+	floor := p.leastTimes()
 	times := newCurves(p.expectation())
 	var out []model.Estimate
 	for _, c := range p.Options.collectives() {
@@ -116,6 +114,20 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 		}
 	}
 	return out, floor
+}
+
+// leastTimes computes the floor once.
+func (p *Prediction) leastTimes() model.Floor {
+	if p.floor == nil {
+		physical := p.Bound
+		if physical == nil {
+			b := search.ComputePhysical(p.topo, p.Options.Search.Hosts)
+			physical = &b
+		}
+		f := model.FloorOf(*physical, p.Search)
+		p.floor = &f
+	}
+	return *p.floor
 }
 
 func (o *ModelOptions) launch() string { return cmp.Or(o.Launch, LaunchPerGPU) }

@@ -38,6 +38,7 @@ var layer = []struct {
 	{`render/dot`, 1},
 	{`render/graphviz`, 1},
 	{`render/text`, 10},
+	{`render/chart`, 10},
 	{`render/html`, 11},
 	{`render`, 12},
 	{`cmd/.*`, 20},
@@ -49,6 +50,7 @@ var homes = map[string]string{
 	"github.com/jaypipes/ghw":      "probe/host",
 	"github.com/Mellanox/rdmamap":  "probe/sysfs",
 	"github.com/goccy/go-graphviz": "cmd/ncclmap-graphviz",
+	"gonum.org/v1/plot":            "render/chart",
 	"C":                            "tune/measure",
 }
 
