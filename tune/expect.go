@@ -40,8 +40,7 @@ func (c *curves) of(collective, algo, proto string) *expect.Curve {
 	return c.seen[key]
 }
 
-// run is the curve of an estimate and the channels that it runs over. NCCL takes LL
-// for sends of up to p2pLL bytes, and chooses nothing else there.
+// run is the curve of an estimate and the channels that it runs over.
 func (c *curves) run(e *model.Estimate) (curve *expect.Curve, channels int, ok bool) {
 	if choice, chosen := e.Choice.Get(); chosen {
 		return c.of(e.Collective, choice.Algo, choice.Proto), choice.ChannelsUsed, true
@@ -49,14 +48,10 @@ func (c *curves) run(e *model.Estimate) (curve *expect.Curve, channels int, ok b
 	if slices.Contains(model.Modelled(), e.Collective) {
 		return nil, 0, false
 	}
-	proto := model.Simple
-	if e.Bytes <= p2pLL {
-		proto = model.LL
-	}
-	return c.of(e.Collective, "", proto), 0, true
+	return c.of(e.Collective, "", p2pProto(e.Bytes)), 0, true
 }
 
-// p2pLL is NCCL's default of NCCL_P2P_LL_THRESHOLD.
+// p2pLL is NCCL's default of NCCL_P2P_LL_THRESHOLD, up to which sends go by LL.
 const p2pLL = 16384
 
 // expectTimes sets what we expect of an estimate.
@@ -127,7 +122,7 @@ func (p *Prediction) Published() ([]expect.Published, error) {
 	if e == nil {
 		return nil, nil
 	}
-	points, err := expect.Points()
+	points, err := expect.PublishedPoints()
 	if err != nil {
 		return nil, err
 	}
@@ -148,4 +143,46 @@ func (p *Prediction) gpuName() (name string) {
 		name = n.GPU.Name
 	}
 	return name
+}
+
+// Expected returns a function that tells what to expect of an operation, for whoever
+// compares it with measured runs; nil where there is no prediction. An algorithm that
+// is "" is the one that NCCL chooses, channels that are 0 as many as it takes.
+func (p *Prediction) Expected() func(collective, algo, proto string, channels int, bytes int64) expect.Estimate {
+	e := p.expectation()
+	if e == nil || p.Model == nil {
+		return nil
+	}
+	times := newCurves(e)
+	return func(collective, algo, proto string, channels int, bytes int64) expect.Estimate {
+		run := p.run(expect.Run{Collective: collective, Algo: algo, Proto: proto, Channels: channels, Bytes: bytes})
+		return times.of(collective, run.Algo, run.Proto).At(bytes, run.Channels)
+	}
+}
+
+// run fills in what a run does not state: by NCCL's choice, and for sends by their
+// size.
+func (p *Prediction) run(r expect.Run) expect.Run {
+	bytes := p.Model.Bytes(r.Collective, r.Bytes)
+	c, chosen := p.Model.Choose(r.Collective, bytes)
+	switch {
+	case r.Algo == "" && chosen:
+		r.Algo, r.Proto, r.Channels = c.Algo, c.Proto, c.ChannelsUsed
+	case r.Algo == "":
+		r.Proto = p2pProto(r.Bytes)
+	case r.Channels == 0:
+		for _, c := range p.Model.Alternatives(r.Collective, bytes) {
+			if c.Algo == r.Algo && c.Proto == r.Proto {
+				r.Channels = c.ChannelsUsed
+			}
+		}
+	}
+	return r
+}
+
+func p2pProto(bytes int64) string {
+	if bytes <= p2pLL {
+		return model.LL
+	}
+	return model.Simple
 }

@@ -46,6 +46,8 @@ type Prediction struct {
 	Model  *model.Model
 	// Fit is what is known of the times that runs really take.
 	Fit *expect.Fit
+	// Measured are runs of this machine that the fit was corrected by.
+	Measured []expect.Point
 	// Unknown is why there is no prediction: the facts do not carry one. It is
 	// nil where there is one.
 	Unknown error
@@ -60,6 +62,7 @@ type Prediction struct {
 	domain  string            // how hosts like one were taken for NVLink domains
 	topos   []*graph.Topology
 	views   []*graph.NCCLView // hosts of one NVLink domain share one
+	floor   *model.Floor      // see leastTimes
 }
 
 // Predict predicts for other settings, more hosts or another topology than were
@@ -301,12 +304,7 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 	if p.Model == nil || p.Search.Ranks < 2 {
 		return nil, model.Floor{}
 	}
-	physical := p.Bound
-	if physical == nil {
-		b := p.physical()
-		physical = &b
-	}
-	floor := model.FloorOf(*physical, p.Search)
+	floor := p.leastTimes()
 	times := newCurves(p.expectation())
 	var out []model.Estimate
 	for _, c := range p.Options.collectives() {
@@ -317,6 +315,20 @@ func (p *Prediction) Estimates() ([]model.Estimate, model.Floor) {
 		}
 	}
 	return out, floor
+}
+
+// leastTimes computes the floor once.
+func (p *Prediction) leastTimes() model.Floor {
+	if p.floor == nil {
+		physical := p.Bound
+		if physical == nil {
+			b := p.physical()
+			physical = &b
+		}
+		f := model.FloorOf(*physical, p.Search)
+		p.floor = &f
+	}
+	return *p.floor
 }
 
 func (o *ModelOptions) launch() string { return cmp.Or(o.Launch, LaunchPerGPU) }

@@ -37,6 +37,9 @@ type modelFlags struct {
 	collectives []string
 	sizes       string
 	score       bool
+	output      string
+	beside      []string
+	measured    []string
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -51,6 +54,9 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.bound, "bound", false, "also tell what the links themselves allow")
 	c.Flags().BoolVar(&f.explain, "explain", false, "also the terms of NCCL's figures and of the expectation, and the links that limit them")
 	c.Flags().BoolVar(&f.score, "score", false, "print how well the expectation does on runs that a fit had not seen, and stop")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "also write the curves, bus bandwidth against size, to `FILE`: .csv, .svg or .png")
+	c.Flags().StringArrayVar(&f.beside, "beside", nil, "in the curves also those of another `SOURCE`; may repeat")
+	c.Flags().StringArrayVar(&f.measured, "measured", nil, "`FILE` with runs of this machine (nccl-tests, samples), which then correct the expectation; may repeat")
 	c.Flags().StringArrayVar(&f.without, "without", nil, "what if this `SUBJECT` were gone: a key or label (GPU3, hca:mlx5_0), or a link A--B; may repeat")
 	c.Flags().StringArrayVar(&f.setLinks, "set-link", nil, "what if the links between A and B had this rate in all: `A--B=RATE`, in GB/s; may repeat")
 }
@@ -190,6 +196,12 @@ It ends with 3 where there is no prediction.`,
 			p, err := f.predict(c, len(args) == 0 && a.sysfsRoot == "")
 			if err != nil {
 				return err
+			}
+			if err := a.useMeasured(&p, f.measured); err != nil {
+				return err
+			}
+			if f.output != "" {
+				return a.writeCurves(f, &p, args)
 			}
 			if a.format == "json" {
 				err = a.printJSON(p.Doc())

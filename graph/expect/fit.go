@@ -44,12 +44,23 @@ var priors = []struct {
 	{"network hop verbs", 1, 0.3}, {"network hop EFA", 2, 0.7}, {"network hop TCPXO", 3, 0.7},
 }
 
+// here begins the names of the corrections for one machine, see [Fit.Refine].
+const here = "here "
+
+// Deviations of what may not move, and of corrections for one machine.
+const (
+	fixed  = 1e-4
+	hereSD = 0.3
+)
+
 // rampSD is how far the rise of rates with size may stray, as a power of the size.
 const rampSD = 0.01
 
 // prior of a parameter, as the form adds it up.
 func prior(name string) (mean, sd float64) {
 	switch {
+	case strings.HasPrefix(name, here):
+		return 0, fixed // only a user's own samples move them
 	case name == "ramp NVLink":
 		return 0.01, 0.005
 	case name == "ramp two ranks":
@@ -75,6 +86,7 @@ type fitted struct {
 	names []string
 	at    map[string]int
 	x     []float64
+	prior func(name string) (mean, sd float64)
 }
 
 // index returns the place of a parameter, at its prior where it is new.
@@ -83,14 +95,14 @@ func (f *fitted) index(name string) int {
 	if !ok {
 		i = len(f.x)
 		f.at[name] = i
-		mean, _ := prior(name)
+		mean, _ := f.prior(name)
 		f.names, f.x = append(f.names, name), append(f.x, mean)
 	}
 	return i
 }
 
 func newFitted(params []Parameter) *fitted {
-	f := &fitted{at: map[string]int{}}
+	f := &fitted{at: map[string]int{}, prior: prior}
 	for _, p := range params {
 		f.x[f.index(p.Name)] = p.Value
 	}
@@ -166,7 +178,7 @@ func (f *fitted) fit(points []Point) error {
 			c += huber(off(&rows[i], x))
 		}
 		for i, name := range f.names {
-			mean, sd := prior(name)
+			mean, sd := f.prior(name)
 			c += (x[i] - mean) * (x[i] - mean) / (sd * sd)
 		}
 		return c
@@ -197,7 +209,7 @@ func (f *fitted) fit(points []Point) error {
 			}
 		}
 		for i, name := range f.names {
-			mean, sd := prior(name)
+			mean, sd := f.prior(name)
 			a.SetSym(i, i, a.At(i, i)+1/(sd*sd))
 			g.SetVec(i, g.AtVec(i)-(f.x[i]-mean)/(sd*sd))
 		}

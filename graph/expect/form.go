@@ -167,10 +167,10 @@ func (s *shape) parameters(m *Machine, r *Run, algo, gen string, index func(stri
 		}
 		return out
 	}
-	s.launch = of("launch " + launchName(m.Launch))
-	s.base = of("base "+proto, "base "+algo, "base "+algo+" "+proto)
+	s.launch = of("launch "+launchName(m.Launch), "here launch")
+	s.base = of("here kernel", "base "+proto, "base "+algo, "base "+algo+" "+proto)
 	s.hop = of("hop " + proto)
-	s.link = of("link", "link "+algo, "link "+algo+" "+proto)
+	s.link = of("here link", "link", "link "+algo, "link "+algo+" "+proto)
 	if m.Link == NVLink {
 		s.link = append(s.link, index("link "+gen), index("link "+gen+" "+algo))
 	} else {
@@ -190,7 +190,7 @@ func (s *shape) parameters(m *Machine, r *Run, algo, gen string, index func(stri
 	}
 	if m.Nodes > 1 {
 		s.netHop = of("network hop "+proto, "network hop "+m.fabric())
-		s.net = of("network", "network "+algo, "network "+m.fabric())
+		s.net = of("here network", "network", "network "+algo, "network "+m.fabric())
 		if m.Link == HostMemory {
 			s.net = append(s.net, index("network host memory"))
 		}

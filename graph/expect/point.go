@@ -30,15 +30,28 @@ type Point struct {
 }
 
 // Published reports that others measured it.
-func (p *Point) Published() bool { return p.Grade != own }
+func (p *Point) Published() bool { return p.Grade != Own }
 
-const own = "own"
+// Own is the grade of points that we measured.
+const Own = "own"
 
 //go:embed data
 var data embed.FS
 
-// Points returns the measured points that ship, in the order of their files.
+// Points returns the measured points that ship: own ones, then published.
 func Points() ([]Point, error) {
+	ours, err := read("own.csv")
+	if err != nil {
+		return nil, err
+	}
+	others, err := PublishedPoints()
+	return append(ours, others...), err
+}
+
+// PublishedPoints returns those that others measured.
+func PublishedPoints() ([]Point, error) { return read("published.csv") }
+
+func read(name string) ([]Point, error) {
 	machines := map[string]Point{}
 	err := eachRow("machines.csv", 15, func(f fields) {
 		p := Point{ID: f.text(0), Site: f.text(1), GPU: f.text(2), NCCL: f.text(11), Grade: f.text(12), Source: f.text(13), Note: f.text(14)}
@@ -52,7 +65,7 @@ func Points() ([]Point, error) {
 		return nil, err
 	}
 	var out []Point
-	err = eachRow("points.csv", 11, func(f fields) {
+	err = eachRow(name, 11, func(f fields) {
 		p, ok := machines[f.text(0)]
 		if !ok {
 			f.fail("no machine %q", f.text(0))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -74,7 +75,7 @@ func Make(points []Point) (*Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Spreads = spreadsOf(calibrated(sites), slices.Concat(sites, curves))
+	out.Spreads = spreadsOf(sites, curves, full.residuals(points))
 	far, err := leaveOut(points, full, byGeneration)
 	if err != nil {
 		return nil, err
@@ -92,31 +93,45 @@ func Make(points []Point) (*Fit, error) {
 // leastErrors make a spread; of fewer nothing is said.
 const leastErrors = 5
 
-// spreadsOf takes the errors that fit best, else where those are few all of them.
-func spreadsOf(errs, all []residual) (out []Spread) {
-	of := func(errs []residual) map[string][]float64 {
-		by := map[string][]float64{}
-		for i := range errs {
-			key := spreadKey(errs[i].Point)
-			by[key] = append(by[key], errs[i].launches()...)
-		}
-		return by
+// spreadsOf takes for each kind of point the errors on machines that were left out
+// while others were evidence. A GPU generation that only one machine shows takes what
+// the fit leaves on its points, and the difference between machines from other
+// generations; what no two machines show takes all that was left out.
+func spreadsOf(sites, curves, seen []residual) (out []Spread) {
+	proven, all := errorsBy(calibrated(sites), spreadKey), errorsBy(slices.Concat(sites, curves), spreadKey)
+	between := errorsBy(calibrated(sites), anyGeneration)
+	left := errorsBy(seen, spreadKey)
+	kinds := map[string]string{}
+	for i := range seen {
+		kinds[spreadKey(seen[i].Point)] = anyGeneration(seen[i].Point)
 	}
-	best := of(errs)
-	for key, e := range of(all) {
-		s := Spread{Of: key, From: "machines that were left out"}
-		if len(best[key]) >= leastErrors {
-			e = best[key]
-		} else {
-			s.From = "machines and curves that were left out, also where nothing like them was left in"
+	for key, kind := range kinds {
+		s := Spread{Of: key}
+		switch {
+		case len(proven[key]) >= leastErrors:
+			s.Half, s.N, s.From = quantile(proven[key], spreadQuantile), len(proven[key]), "machines that were left out"
+		case len(left[key]) >= leastErrors && len(between[kind]) >= leastErrors:
+			s.Half = math.Hypot(quantile(left[key], spreadQuantile), quantile(between[kind], spreadQuantile))
+			s.N, s.From = len(left[key]), "what the fit leaves, and machines of other GPU generations that were left out"
+		case len(all[key]) >= leastErrors:
+			s.Half, s.N, s.From = quantile(all[key], spreadQuantile), len(all[key]), "machines and curves that were left out, also where nothing like them was left in"
+		default:
+			continue
 		}
-		if len(e) >= leastErrors {
-			s.Half, s.N = round(quantile(e, spreadQuantile)), len(e)
-			out = append(out, s)
-		}
+		s.Half = round(s.Half)
+		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b Spread) int { return cmp.Compare(a.Of, b.Of) })
 	return out
+}
+
+func errorsBy(from []residual, key func(*Point) string) map[string][]float64 {
+	by := map[string][]float64{}
+	for i := range from {
+		k := key(from[i].Point)
+		by[k] = append(by[k], from[i].launches()...)
+	}
+	return by
 }
 
 // spread returns the half width of the interval for a point; ok is false where
