@@ -26,7 +26,8 @@ type ScoreRow struct {
 	Known    int     // of them, points for which the rest counts as evidence
 	Median   float64 `json:"median"`
 	P90      float64 `json:"p90"`
-	Coverage float64 `json:"coverage"` // share of points within the 90 % interval
+	Judged   int     `json:"judged"`   // points that have an interval
+	Coverage float64 `json:"coverage"` // share of those within it; it is to hold 90 %
 	Null     float64 `json:"null"`     // median error of 0.95 × the node's network rate; 0 = does not apply
 }
 
@@ -195,6 +196,7 @@ func scoreRow(from []residual, is func(*Point) bool) (row ScoreRow, ok bool) {
 		return row, false
 	}
 	row.N, row.Median, row.P90 = len(e), quantile(e, 0.5), quantile(e, 0.9)
+	row.Judged = judged
 	row.Coverage /= float64(max(1, judged))
 	if len(null) == len(e) {
 		row.Null = quantile(null, 0.5)
@@ -331,11 +333,14 @@ func (s Score) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-15s %-38s %5s %5s %8s %8s %9s %8s\n", "left out", "on", "n", "known", "median", "p90", "covered", "null")
 	for _, r := range s.Rows {
-		null := ""
+		null, covered := "", ""
+		if r.Judged > 0 {
+			covered = fmt.Sprintf("%.0f %%", 100*r.Coverage)
+		}
 		if r.Null > 0 {
 			null = fmt.Sprintf("%.1f %%", 100*r.Null)
 		}
-		fmt.Fprintf(&b, "%-15s %-38s %5d %5d %6.1f %% %6.1f %% %7.0f %% %8s\n", r.LeftOut, r.On, r.N, r.Known, 100*r.Median, 100*r.P90, 100*r.Coverage, null)
+		fmt.Fprintf(&b, "%-15s %-38s %5d %5d %6.1f %% %6.1f %% %9s %8s\n", r.LeftOut, r.On, r.N, r.Known, 100*r.Median, 100*r.P90, covered, null)
 	}
 	fmt.Fprintf(&b, "\n%-38s %5s %8s %8s\n", "regret of the choice (machine left out)", "n", "ours", "NCCL")
 	for _, r := range s.Regrets {
