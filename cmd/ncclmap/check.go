@@ -7,18 +7,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/render"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
 func (a *app) checkCmd() *cobra.Command {
 	var level string
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "check [SOURCE…]",
 		Short: "Find degraded, misplaced or misreported links",
 		Long: fmt.Sprintf(`Find degraded, misplaced or misreported links by %d rules; ncclmap explain lists
-them. A rule that lacks its facts says so and never counts as passed.`, len(check.All())),
+them. A rule that lacks its facts says so and never counts as passed.
+
+--format junit is JUnit XML for CI: a test case for each rule, failed by findings at
+or above --fail-on, skipped where facts were lacking.
+
+`+filterHelp, len(check.All())),
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit, fails, err := failOn(level)
+			if err != nil {
+				return err
+			}
+			f, err := filter.read()
 			if err != nil {
 				return err
 			}
@@ -29,19 +40,24 @@ them. A rule that lacks its facts says so and never counts as passed.`, len(chec
 			if err := anyGPU(c); err != nil {
 				return err
 			}
-			res, err := check.RunCluster(c, check.All())
+			res, err := check.RunCluster(c, f.Rules)
 			if err != nil {
 				return err
 			}
-			if a.format == "json" {
+			res = a.filtered(f, res)
+			switch a.format {
+			case "json":
 				err = a.printJSON(checkDoc{"ncclmap.check/v1", res})
-			} else {
+			case "junit":
+				err = render.WriteJUnit(a.stdout, f.Rules, res, func(s check.Severity) bool { return fails && s >= limit })
+			default:
 				err = text.Findings(a.stdout, res, a.style())
 			}
 			return a.verdict(err, res, limit, fails)
 		},
 	}
 	failOnFlag(cmd, &level)
+	filter.register(cmd)
 	return cmd
 }
 
