@@ -25,6 +25,8 @@ type costing struct {
 	left    map[string]error // why findings are no faults, by id
 	known   map[string]prediction
 	unknown error // why nothing can be predicted
+
+	alternatives []check.Alternative // settings that were measured
 }
 
 // world is what a prediction is of.
@@ -54,7 +56,7 @@ type scope struct {
 
 func (c *costing) scopes() []scope {
 	if n := len(c.seen.hosts); n > 1 {
-		return []scope{{0, fmt.Sprintf("over the %d hosts", n)}}
+		return []scope{{0, fmt.Sprintf("over the %d hosts as one job", n)}}
 	}
 	return []scope{{1, "within the host"}, {2, "between two hosts like it"}}
 }
@@ -66,13 +68,18 @@ func newCosting(c *probe.Cluster) *costing {
 		hosts, out.job = []*probe.Inventory{inv}, &inv.Job
 	}
 	out.seen.hosts = slices.DeleteFunc(slices.Clone(hosts), func(inv *probe.Inventory) bool { return unseen(inv) || len(inv.GPUs) == 0 })
+	out.alternatives = check.Alternatives(out.job)
+	out.seen.settings = slices.DeleteFunc(check.Settings(out.job), func(s check.Precedence) bool { return !s.Value.Known() })
 	if len(out.seen.hosts) == 0 {
 		out.unknown = errors.New("no source shows the links of a host; name its inventory or its recorded /sys as well")
 		return out
 	}
 	out.version = OptionsOfHosts(out.seen.hosts, out.job).NCCL.Version
-	out.seen.settings = slices.DeleteFunc(check.Settings(out.job), func(s check.Precedence) bool { return !s.Value.Known() })
-	_, out.unknown = out.predict(out.scopes()[0], out.seen, nil)
+	for _, s := range out.scopes() {
+		if _, out.unknown = out.predict(s, out.seen, nil); out.unknown == nil {
+			break
+		}
+	}
 	return out
 }
 
@@ -81,15 +88,15 @@ func idOf(f check.Finding) string { return f.Rule + " " + strings.Join(f.Subject
 
 // add takes a finding that a repair can be thought of.
 func (c *costing) add(f check.Finding) {
-	if c.unknown != nil {
-		return
-	}
 	x, err := c.fault(f)
 	switch {
 	case err != nil:
-		c.left[idOf(f)] = err
+		c.left[x.id] = err
 		return
 	case x.repair == nil:
+		return
+	case c.unknown != nil:
+		c.left[x.id] = c.unknown
 		return
 	case len(c.faults) == mostCosts:
 		c.left[x.id] = fmt.Errorf("there are more than %d faults, and it is not one of the first", mostCosts)
@@ -141,6 +148,8 @@ func (c *costing) settingFault(x fault, rule, variable string) (fault, error) {
 	switch {
 	case slices.Contains(stops, rule) || strings.HasPrefix(rule, "measured-"):
 		return x, nil
+	case slices.ContainsFunc(c.alternatives, func(a check.Alternative) bool { return a.Variable == variable }):
+		return x, fmt.Errorf("%s was measured, which is better than NCCL's model: see measured-alternative-better", variable)
 	case i < 0:
 		return x, fmt.Errorf("which value of %s holds is not known", variable)
 	}
@@ -222,26 +231,82 @@ func fullRate(t *graph.Topology, name string, can bool) (rate probe.Rate) {
 
 // price sets what a finding costs, or why that is not known.
 func (c *costing) price(l *Loss, f check.Finding) {
-	if f.Rule == "measured-alternative-better" {
-		for _, alt := range check.Alternatives(c.job) {
-			if alt.String() == f.Observed && len(alt.Gains) > 0 {
-				l.alternative(alt)
-				return
-			}
+	for _, alt := range c.alternatives {
+		if f.Rule == "measured-alternative-better" && alt.String() == f.Observed && len(alt.Gains) > 0 {
+			l.alternative(alt)
+			return
 		}
 	}
 	id := idOf(f)
 	switch err, left := c.left[id]; {
+	case f.Rule == "log-socket-fallback":
+		c.sockets(l, f)
 	case left:
 		l.CostWhy = err.Error()
 	case slices.ContainsFunc(c.faults, func(x fault) bool { return x.id == id }):
 		c.predicted(l, id)
 	default:
 		l.CostWhy = unpriced(f.Rule)
-		if c.unknown != nil && !slices.Contains(stops, f.Rule) {
-			l.CostWhy = c.unknown.Error()
+	}
+}
+
+// sockets sets what a host loses by TCP: the rates of its data HCAs against those of
+// the interfaces that the job uses, both of the adapters and not what a job reaches.
+func (c *costing) sockets(l *Loss, f check.Finding) {
+	l.CostWhy = "the rates of the RDMA adapters and of the interfaces that the job uses are not both known"
+	for _, inv := range c.seen.hosts {
+		if !slices.Contains(f.Subjects, check.HostKey(inv.Host.Name)) {
+			continue
+		}
+		t, err := graph.Build(inv)
+		if err != nil {
+			continue
+		}
+		rdma, tcp := rdmaRate(t), c.socketRate(inv)
+		if rdma == 0 || tcp == 0 {
+			continue
+		}
+		l.cost(rdma.GBs(), tcp.GBs(), tcp.GBs(), rdma.GBs())
+		l.CostOf = fmt.Sprintf("%.4g GB/s that the data HCAs of %s carry", rdma.GBs(), inv.Host.Name)
+		l.CostWhy = ""
+		if !l.Costs() {
+			l.CostWhy = "the interfaces are as fast as the data HCAs; what TCP takes is not known"
+		}
+		return
+	}
+}
+
+// rdmaRate is what a host's data HCAs carry together; 0 = not known.
+func rdmaRate(t *graph.Topology) (sum probe.Rate) {
+	for _, n := range check.DataHCAs(t) {
+		for _, p := range n.HCA.Ports {
+			rate, known := p.Rate.Get()
+			if p.Active() && !known {
+				return 0
+			}
+			if p.Active() {
+				sum += rate
+			}
 		}
 	}
+	return sum
+}
+
+// socketRate is what the interfaces carry that the job uses on a host; 0 = not known.
+func (c *costing) socketRate(inv *probe.Inventory) (sum probe.Rate) {
+	var seen []string
+	for _, i := range c.job.Interfaces {
+		if i.Use != probe.UseSocket || i.Host != inv.Host.Name || slices.Contains(seen, i.Name) {
+			continue
+		}
+		seen = append(seen, i.Name)
+		d := slices.IndexFunc(inv.NetDevs, func(d probe.NetDev) bool { return d.Name == i.Name })
+		if d < 0 || !inv.NetDevs[d].Speed.Known() {
+			return 0
+		}
+		sum += inv.NetDevs[d].Speed.Or(0)
+	}
+	return sum
 }
 
 // predicted sets the cost where the fault costs most.

@@ -57,7 +57,7 @@ func WhySlow(m probe.Measured) (*Why, error) {
 	out := &Why{Schema: WhySchema, Basis: basis, Losses: []Loss{}, Result: res}
 	c := newCosting(m.All)
 	if c.unknown != nil {
-		out.Basis = "no costs by NCCL's model: " + c.unknown.Error()
+		out.Basis = "measurements and rates alone; no costs by NCCL's model: " + c.unknown.Error()
 	}
 	for _, f := range res.Findings {
 		c.add(f)

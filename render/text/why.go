@@ -19,10 +19,10 @@ func Why(w io.Writer, why *tune.Why, s Style) error {
 	}
 	fmt.Fprintf(out, "\nbasis: %s\n", why.Basis)
 	if line := NotChecked(why.Result); line != "" {
-		fmt.Fprintln(out, line)
 		if !s.Verbose {
-			fmt.Fprintln(out, "(--verbose says why)")
+			line += " (--verbose says why)"
 		}
+		fmt.Fprintln(out, line)
 	}
 	if s.Verbose {
 		gaps(out, why.Gaps)
@@ -35,13 +35,17 @@ func largest(why *tune.Why) string {
 		return "nothing found that costs bandwidth, in what could be checked"
 	}
 	l := &why.Losses[0]
+	name := l.Rule
+	if len(l.Subjects) > 0 {
+		name += ", " + l.Subjects[0]
+	}
 	switch {
 	case l.Costs():
-		return fmt.Sprintf("the largest loss: %s, %s: %s", l.Rule, subjects(l.Subjects[:min(1, len(l.Subjects))]), cost(l))
+		return "the largest loss: " + name + ": " + cost(l)
 	case l.CostShare.Known():
-		return "no known cost: what was found takes nothing from a large AllReduce"
+		return "what was found takes nothing from a large AllReduce"
 	}
-	return fmt.Sprintf("%s found; what it costs is not known", plural(len(why.Losses), "fault"))
+	return fmt.Sprintf("the largest loss: not known; the gravest of %s: %s", plural(len(why.Losses), "finding"), name)
 }
 
 // cost is what a loss takes.
