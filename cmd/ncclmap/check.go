@@ -1,22 +1,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/open"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
 func (a *app) checkCmd() *cobra.Command {
-	var level string
+	var level, old string
+	var apart time.Duration
 	cmd := &cobra.Command{
 		Use:   "check [SOURCE…]",
 		Short: "Find degraded, misplaced or misreported links",
 		Long: fmt.Sprintf(`Find degraded, misplaced or misreported links by %d rules; ncclmap explain lists
-them. A rule that lacks its facts says so and never counts as passed.`, len(check.All())),
+them. A rule that lacks its facts says so and never counts as passed.
+
+With --since, error counters are judged by what they grew since an earlier inventory of
+the same hosts (ncclmap probe -o), and never by their totals.`, len(check.All())),
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit, fails, err := failOn(level)
 			if err != nil {
@@ -29,7 +38,7 @@ them. A rule that lacks its facts says so and never counts as passed.`, len(chec
 			if err := anyGPU(c); err != nil {
 				return err
 			}
-			res, err := check.RunCluster(c, check.All())
+			res, err := a.judge(c, old, apart)
 			if err != nil {
 				return err
 			}
@@ -42,7 +51,33 @@ them. A rule that lacks its facts says so and never counts as passed.`, len(chec
 		},
 	}
 	failOnFlag(cmd, &level)
+	cmd.Flags().StringVar(&old, "since", "", "judge error counters by their growth since an earlier inventory `FILE` of the same hosts")
+	cmd.Flags().DurationVar(&apart, "apart", 0, "`TIME` between the two readings, such as 60s; inventories do not hold it")
 	return cmd
+}
+
+// judge applies the rules, with the earlier reading in a file if one is named.
+func (a *app) judge(c *probe.Cluster, old string, apart time.Duration) (check.Result, error) {
+	switch {
+	case apart < 0:
+		return check.Result{}, fmt.Errorf("--apart %s: must be more than nothing", apart)
+	case old == "" && apart != 0:
+		return check.Result{}, errors.New("--apart is about --since; name the earlier inventory")
+	case old == "":
+		return check.RunCluster(c, check.All())
+	}
+	before, _, err := open.Read([]string{old}, a.stdin)
+	if err != nil {
+		return check.Result{}, fmt.Errorf("--since: %w", err)
+	}
+	since := check.Since{Hosts: before.Hosts}
+	if apart > 0 {
+		since.Apart = probe.Some(apart)
+	}
+	if !slices.ContainsFunc(c.Hosts, func(h *probe.Inventory) bool { return since.Holds(h, len(c.Hosts)) }) {
+		return check.Result{}, exitError{exitUnknown, fmt.Errorf("--since %s: it holds none of the hosts", old)}
+	}
+	return check.RunSince(c, since, check.All())
 }
 
 type checkDoc struct {
