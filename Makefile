@@ -40,8 +40,8 @@ install: build ## both programs into PREFIX/bin (default /usr/local)
 test: ## all tests
 	$(GO) test ./...
 
-race: ## all tests under the race detector
-	$(GO) test -race ./...
+race: ## all tests under the race detector, without those that only move much data
+	$(GO) test -race -short -timeout 30m ./...
 
 lint: ## gofmt, vet, staticcheck
 	@bad=$$(gofmt -l cmd probe graph tune render fixtures); test -z "$$bad" || { echo "not gofmt-ed:"; echo "$$bad"; exit 1; }

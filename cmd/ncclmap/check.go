@@ -1,24 +1,33 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ncclmap/ncclmap/graph/check"
+	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/open"
 	"github.com/ncclmap/ncclmap/render"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
 func (a *app) checkCmd() *cobra.Command {
-	var level string
+	var level, old string
+	var apart time.Duration
 	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "check [SOURCE…]",
 		Short: "Find degraded, misplaced or misreported links",
 		Long: fmt.Sprintf(`Find degraded, misplaced or misreported links by %d rules; ncclmap explain lists
 them. A rule that lacks its facts says so and never counts as passed.
+
+With --since, error counters are judged by what they grew since an earlier inventory of
+the same hosts (ncclmap probe -o), and never by their totals.
 
 --format junit is JUnit XML for CI: a test case for each rule, failed by findings at
 or above --fail-on, skipped where facts were lacking.
@@ -40,7 +49,7 @@ or above --fail-on, skipped where facts were lacking.
 			if err := anyGPU(c); err != nil {
 				return err
 			}
-			res, err := check.RunCluster(c, f.Rules)
+			res, err := a.judge(c, f.Rules, old, apart)
 			if err != nil {
 				return err
 			}
@@ -58,7 +67,33 @@ or above --fail-on, skipped where facts were lacking.
 	}
 	failOnFlag(cmd, &level)
 	filter.register(cmd)
+	cmd.Flags().StringVar(&old, "since", "", "judge error counters by their growth since an earlier inventory `FILE` of the same hosts")
+	cmd.Flags().DurationVar(&apart, "apart", 0, "`TIME` between the two readings, such as 60s; inventories do not hold it")
 	return cmd
+}
+
+// judge applies the rules, with the earlier reading in a file if one is named.
+func (a *app) judge(c *probe.Cluster, rules []check.Rule, old string, apart time.Duration) (check.Result, error) {
+	switch {
+	case apart < 0:
+		return check.Result{}, fmt.Errorf("--apart %s: must be more than nothing", apart)
+	case old == "" && apart != 0:
+		return check.Result{}, errors.New("--apart is about --since; name the earlier inventory")
+	case old == "":
+		return check.RunCluster(c, rules)
+	}
+	before, _, err := open.Read([]string{old}, a.stdin)
+	if err != nil {
+		return check.Result{}, fmt.Errorf("--since: %w", err)
+	}
+	since := check.Since{Hosts: before.Hosts}
+	if apart > 0 {
+		since.Apart = probe.Some(apart)
+	}
+	if !slices.ContainsFunc(c.Hosts, func(h *probe.Inventory) bool { return since.Holds(h, len(c.Hosts)) }) {
+		return check.Result{}, exitError{exitUnknown, fmt.Errorf("--since %s: it holds none of the hosts", old)}
+	}
+	return check.RunSince(c, since, rules)
 }
 
 type checkDoc struct {

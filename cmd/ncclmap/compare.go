@@ -59,9 +59,18 @@ func measuredFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "measured", nil, "test output of this machine or its cluster: a `FILE`, repeatable")
 }
 
-// readMeasured reads the sources and joins them with what was measured, each file a
-// run. Without sources what was measured stands alone: it names its hosts.
+// readMeasured is readRuns where something must have been measured.
 func (a *app) readMeasured(args, files []string) (sources *probe.Cluster, m probe.Measured, err error) {
+	sources, m, err = a.readRuns(args, files)
+	if err == nil && len(m.All.Samples)+len(m.All.Summaries) == 0 {
+		err = exitError{exitUnknown, errors.New("no measured sample in the sources; give the output of nccl-tests with --measured")}
+	}
+	return sources, m, err
+}
+
+// readRuns reads the sources and joins them with what was measured, each file a
+// run. Without sources what was measured stands alone: it names its hosts.
+func (a *app) readRuns(args, files []string) (sources *probe.Cluster, m probe.Measured, err error) {
 	sources = &probe.Cluster{}
 	if len(files) == 0 || len(args) > 0 || a.sysfsRoot != "" {
 		if sources, err = a.readHosts(args); err != nil {
@@ -77,11 +86,6 @@ func (a *app) readMeasured(args, files []string) (sources *probe.Cluster, m prob
 		a.tell(kinds)
 		runs = append(runs, run)
 	}
-	if m, err = probe.JoinMeasured(sources, runs...); err != nil {
-		return nil, m, err
-	}
-	if len(m.All.Samples)+len(m.All.Summaries) == 0 {
-		return nil, m, exitError{exitUnknown, errors.New("no measured sample in the sources; give the output of nccl-tests with --measured")}
-	}
-	return sources, m, nil
+	m, err = probe.JoinMeasured(sources, runs...)
+	return sources, m, err
 }

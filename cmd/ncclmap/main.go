@@ -135,7 +135,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.quiet, "quiet", false, "print data and errors only")
 	f.BoolVar(&a.verbose, "verbose", false, "print evidence and everything that was not checked")
 	f.BoolVar(&a.noColor, "no-color", false, "no colour (also NO_COLOR)")
-	root.AddCommand(a.reportCmd(), a.probeCmd(), a.checkCmd(), a.renderCmd(), a.modelCmd(), a.tuneCmd(), a.compareCmd(), a.logCmd(), a.convertCmd(), a.explainCmd(), a.versionCmd())
+	root.AddCommand(a.reportCmd(), a.probeCmd(), a.checkCmd(), a.whyCmd(), a.renderCmd(), a.modelCmd(), a.tuneCmd(), a.compareCmd(), a.logCmd(), a.convertCmd(), a.explainCmd(), a.versionCmd())
 	return root
 }
 

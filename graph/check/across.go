@@ -83,7 +83,9 @@ func share(job *probe.Job, hosts []*graph.Topology) *shared {
 // RunCluster applies the rules to every host and to all together. Subjects of a
 // host begin with its name where there are several. An error is an inventory of
 // which no topology can be built.
-func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
+func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) { return runCluster(c, nil, rules) }
+
+func runCluster(c *probe.Cluster, since *Since, rules []Rule) (Result, error) {
 	topos := make([]*graph.Topology, len(c.Hosts))
 	results := make([]Result, len(c.Hosts))
 	errs := make([]error, len(c.Hosts))
@@ -93,7 +95,7 @@ func RunCluster(c *probe.Cluster, rules []Rule) (Result, error) {
 		wg.Go(func() {
 			for i := range next {
 				if topos[i], errs[i] = graph.Build(c.Hosts[i]); errs[i] == nil {
-					results[i] = runHost(topos[i], &c.Job, rules)
+					results[i] = runHost(topos[i], &c.Job, since.of(c.Hosts[i], len(c.Hosts)), rules)
 				}
 			}
 		})

@@ -133,14 +133,15 @@ type Result struct {
 
 // Run applies the rules to one host and to the jobs that its inventory holds.
 func Run(topo *graph.Topology, rules []Rule) Result {
-	out := runHost(topo, &topo.Inv.Job, rules)
+	out := runHost(topo, &topo.Inv.Job, nil, rules)
 	runAcross(&topo.Inv.Job, []*graph.Topology{topo}, rules, &out)
 	out.finish(rules)
 	return out
 }
 
-// runHost applies the rules about one host; job is what jobs show anywhere.
-func runHost(topo *graph.Topology, job *probe.Job, rules []Rule) Result {
+// runHost applies the rules about one host; job is what jobs show anywhere, before an
+// earlier reading, nil where there was none to compare with.
+func runHost(topo *graph.Topology, job *probe.Job, before *earlier, rules []Rule) Result {
 	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
 	if OnlyInJobs(topo.Inv) {
 		r := Rule{ID: InventoryGaps}
@@ -150,7 +151,7 @@ func runHost(topo *graph.Topology, job *probe.Job, rules []Rule) Result {
 	}
 	f := gather(topo)
 	run := func(r *Rule) {
-		r.Run(&Pass{reporter: reporter{r, &out}, Inv: topo.Inv, Topo: topo, Job: job, facts: f})
+		r.Run(&Pass{reporter: reporter{r, &out}, Inv: topo.Inv, Topo: topo, Job: job, facts: f, before: before})
 	}
 	run(&Rule{ID: InventoryGaps, Run: runInventory})
 	for i := range rules {

@@ -14,10 +14,14 @@ var hcaErrors = Rule{
 	Doc: `Fires for a port whose link_downed counter says five times or more while the other
 ports of the host's same adapter model say once at most (one reading is enough for that).
 
-critical.
+Between two readings (ncclmap check --since) it fires for growth instead: of link_downed
+and acknowledgement timeouts, and of symbol, recovery, integrity and receive errors.
 
-Other counters (symbol, recovery, receive, retransmission) say something only between two
-readings: where they are not zero, a gap says so. Silent for totals alike on all ports.`,
+critical; warning for the errors that growth alone shows.
+
+Totals of one reading say nothing about now: where they are not zero, a gap says so, and
+where a counter went backwards. Silent for totals alike on all ports; for out_of_sequence,
+which adaptive routing counts too.`,
 	Run: runHCAErrors,
 }
 
@@ -26,6 +30,8 @@ const (
 	manyDowns = 5
 	fewDowns  = 1
 )
+
+const linkFix = "network operator: clean or replace the cable or its optics, then try another switch port; look at the counters of the switch's end too (ibqueryerrors, mlxlink)"
 
 func runHCAErrors(p *Pass) {
 	type reading struct {
@@ -41,6 +47,10 @@ func runHCAErrors(p *Pass) {
 			}
 			if len(port.Counters) == 0 {
 				p.Gap(noCounters, "run ncclmap on the host itself, or record counters and hw_counters of the ports too", portKey(n.HCA, port))
+				continue
+			}
+			if p.before != nil {
+				p.portGrowth(n, port)
 				continue
 			}
 			all = append(all, reading{n, port, counterOf(port, "link_downed")})
@@ -71,7 +81,7 @@ func runHCAErrors(p *Pass) {
 			Expected: fmt.Sprintf("at most %d, as the %s of this host", fewDowns, count(siblings, "other port", "other ports")),
 			Observed: fmt.Sprintf("the link went down %d times since boot", downs),
 			Evidence: []Evidence{evidence(r.node.HCA.Origins, "ports", fmt.Sprintf("ports/%d/counters/link_downed", r.port.Port), "link_downed %d", downs)},
-			Fix:      "network operator: clean or replace the cable or its optics, then try another switch port; look at the counters of the switch's end too (ibqueryerrors, mlxlink)",
+			Fix:      linkFix,
 		})
 	}
 }

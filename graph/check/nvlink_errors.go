@@ -14,11 +14,15 @@ var nvlinkErrors = Rule{
 	Doc: `Fires for NVLinks whose effective bit error rate is worse than 1e-12 (NVLink 5), and for
 links that signal at another rate than their generation does (25.781, 26.562, 53.125 GB/s).
 
-critical for the error rate; warning for the speed.
+Between two readings (ncclmap check --since) also for one more replay, recovery, packet
+error or failed recovery, and for CRC errors each second.
 
-Replay, recovery, CRC and packet errors are totals since the driver was loaded and say
-something only between two readings: where they are not zero, a gap says so. Silent for a
-bit error rate of 15e-255, which stands for none.`,
+critical for errors; warning for the speed, recoveries that succeeded, and CRC errors
+below 100 each second.
+
+Totals of one reading say nothing about now: where they are not zero, a gap says so, and
+where a counter went backwards. Silent for a bit error rate of 15e-255, which stands for
+none.`,
 	Run: runNVLinkErrors,
 }
 
@@ -64,7 +68,11 @@ func runNVLinkErrors(p *Pass) {
 				})
 			}
 		}
-		if counts != nil && anyNVLinkError(counts) {
+		switch {
+		case counts == nil:
+		case p.before != nil:
+			p.nvlinkGrowth(n, links)
+		case anyNVLinkError(counts):
 			p.Gap("error counters of one reading: totals since boot say nothing about now", "read them twice under load and compare", n.Key)
 		}
 	}

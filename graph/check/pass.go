@@ -20,7 +20,8 @@ type Pass struct {
 	Job *probe.Job
 
 	reporter
-	facts *facts
+	facts  *facts
+	before *earlier // nil where totals are all there is
 }
 
 // facts is what several rules need, gathered once.

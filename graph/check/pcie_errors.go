@@ -16,7 +16,8 @@ reading holds more than a minute's budget: correctable 16 (32 at Gen5 x16), repl
 8, 16, 31, 62 at x16 Gen1 to Gen6, less in proportion to the width.
 
 critical for fatal; warning for nonfatal; info for totals since boot, whose rate only a
-second reading tells.
+second reading tells. With an earlier reading (ncclmap check --since) only what grew since
+counts, and correctable errors and replays above the budget are a warning.
 
 Silent in a guest, where there are no counters, and for the unsupported requests that
 enumeration causes.`,
@@ -35,6 +36,10 @@ func runPCIeErrors(p *Pass) {
 		return
 	}
 	for _, s := range p.facts.slots {
+		if p.before != nil {
+			p.pcieGrowth(s)
+			continue
+		}
 		type end struct {
 			who     string
 			errors  *probe.PCIeCounters
@@ -83,7 +88,7 @@ func runPCIeErrors(p *Pass) {
 			continue
 		}
 		expected := "no fatal or nonfatal error"
-		fix := fmt.Sprintf("hardware service: reseat or replace what lies between the ends of %s: cable, riser, retimer; errors are counted at the receiver, so look at the link partner too", s.where())
+		fix := s.errorFix()
 		if severity == Info {
 			expected = fmt.Sprintf("at most %d correctable errors in a minute", s.correctableBudget())
 			fix = "administrator: read the counters twice, a minute apart and under load; a total since boot says nothing about now. " + fix
@@ -97,6 +102,10 @@ func runPCIeErrors(p *Pass) {
 			Fix:      fix,
 		})
 	}
+}
+
+func (s slot) errorFix() string {
+	return fmt.Sprintf("hardware service: reseat or replace what lies between the ends of %s: cable, riser, retimer; errors are counted at the receiver, so look at the link partner too", s.where())
 }
 
 func (s slot) correctableBudget() uint64 {

@@ -107,10 +107,10 @@ func mutate(rnd *rand.Rand, text []byte) []byte {
 // Whatever becomes of a text on its way, reading it ends soon, without a panic, in
 // an inventory that is valid or an error that names the text.
 func TestDamaged(t *testing.T) {
-	const (
-		rounds = 30
-		each   = time.Second
-	)
+	rounds, each := 30, 5*time.Second
+	if testing.Short() { // the race detector makes everything slow
+		rounds, each = 2, time.Minute
+	}
 	texts := inputs(t)
 	names := slices.Sorted(maps.Keys(texts))
 	rnd := rand.New(rand.NewPCG(1, 2))

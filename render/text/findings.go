@@ -40,16 +40,7 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		fmt.Fprintln(out, line)
 	}
 	if s.Verbose {
-		for _, g := range res.Gaps {
-			fmt.Fprintf(out, "  %s: %s", g.Rule, g.Reason)
-			if g.How != "" {
-				fmt.Fprintf(out, " (%s)", g.How)
-			}
-			if len(g.Subjects) > 0 {
-				fmt.Fprintf(out, " [%s]", subjects(g.Subjects))
-			}
-			fmt.Fprintln(out)
-		}
+		gaps(out, res.Gaps)
 	}
 	if len(res.Findings) == 0 {
 		fmt.Fprintf(out, "no findings%s\n", Scope(res))
