@@ -69,6 +69,19 @@ func OptionsOf(inv *probe.Inventory) ModelOptions {
 // hosts: the first version that one of them states, and the settings of the job.
 func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 	var o ModelOptions
+	if v, ok := statedVersion(hosts, job); ok {
+		o.NCCL.Version = v
+	}
+	for _, e := range job.Env {
+		if e.How == probe.EnvVariable || e.How == probe.EnvReset {
+			o.Set(e.Name, e.Value)
+		}
+	}
+	return o
+}
+
+// statedVersion is the first version of NCCL that the sources state.
+func statedVersion(hosts []*probe.Inventory, job *probe.Job) (v graph.NCCLVersion, stated bool) {
 	var versions []string
 	for _, inv := range hosts {
 		versions = append(versions, inv.Runtime.NCCL)
@@ -78,14 +91,8 @@ func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 	}
 	for _, s := range versions {
 		if v, err := graph.ParseNCCLVersion(s); err == nil {
-			o.NCCL.Version = v
-			break
+			return v, true
 		}
 	}
-	for _, e := range job.Env {
-		if e.How == probe.EnvVariable || e.How == probe.EnvReset {
-			o.Set(e.Name, e.Value)
-		}
-	}
-	return o
+	return v, false
 }

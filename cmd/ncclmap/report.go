@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,10 +28,15 @@ Either all files are written or none.`,
 			if err != nil {
 				return err
 			}
+			now, err := today()
+			if err != nil {
+				return err
+			}
 			an, err := a.analyse(args)
 			if err != nil {
 				return err
 			}
+			an.Plan.Date = now.Format(time.DateOnly)
 			r, done, err := a.report(an, true)
 			if err != nil {
 				return err

@@ -59,7 +59,7 @@ func TestWriteRefuses(t *testing.T) {
 		{Slurm, "NCCL_IB_HCA", "mlx5_0,mlx5_1", "commas part the list"},
 		{Slurm, "NCCL_NET", "AWS Libfabric", "plain words"},
 		{Slurm, "NCCL_NET", "", "plain words"},
-		{MPI, "NCCL_ALGO", "allreduce:tree;broadcast:ring", "cut it at ;"},
+		{MPI, "NCCL_ALGO", "tree\n", "one line"},
 		{ConfigMap, "NCCL_A", "{{x}}", "expand"},
 		{ContainerEnv, "NCCL_A", "$(HOME)/x", "expand"},
 		{Python, "NCCL_A", "é", "one line"},
@@ -108,22 +108,51 @@ func TestComments(t *testing.T) {
 // odd are values that readers are asked to read back.
 var odd = []string{"1", "^=mlx5_0", "a,b", "a b", "it's", `$HOME "x" \ ;&|<>*?~#`, "`id`", "=x#y", "yes", "0x10", "~", ""}
 
-// A real Python must read back what was written.
-func TestPythonReadsItBack(t *testing.T) {
-	readBack(t, Python, "python3", "-c", `import os,sys; exec(open(sys.argv[1]).read()); sys.stdout.write(os.environ["NCCL_X"])`)
-}
-
-func TestYAMLReadsItBack(t *testing.T) {
-	if exec.Command("python3", "-c", "import yaml").Run() != nil {
-		t.Skip("no YAML reader here")
-	}
-	readBack(t, ConfigMap, "python3", "-c", `import yaml,sys; sys.stdout.write(yaml.safe_load(open(sys.argv[1]))["data"]["NCCL_X"])`)
-	readBack(t, ContainerEnv, "python3", "-c", `import yaml,sys; sys.stdout.write(yaml.safe_load(open(sys.argv[1]))["env"][0]["value"])`)
-}
-
-func TestShellReadsItBack(t *testing.T) {
-	for _, sh := range []string{"sh", "bash"} {
-		t.Run(sh, func(t *testing.T) { readBack(t, Shell, sh, "-c", `. "$1"; printf %s "$NCCL_X"`, sh) })
+// Real readers must read back what was written.
+func TestReadersReadItBack(t *testing.T) {
+	const say = `sys.stdout.write("".join(v+"|" for n,v in sorted(`
+	for _, c := range []struct {
+		d       Dialect
+		needs   []string
+		command []string
+	}{
+		{Shell, nil, []string{"sh", "-c", `. "$1"; printf '%s|' "$NCCL_A" "$NCCL_B" "$NCCL_C" "$NCCL_D" "$NCCL_E" "$NCCL_F" "$NCCL_G" "$NCCL_H" "$NCCL_I" "$NCCL_J" "$NCCL_K" "$NCCL_L"`, "sh"}},
+		{Shell, nil, []string{"bash", "-c", `. "$1"; for n in $(compgen -A export NCCL_); do printf '%s|' "${!n}"; done`, "bash"}},
+		{Python, nil, []string{"python3", "-c", `import os,sys; exec(open(sys.argv[1]).read()); ` + say + `os.environ.items()) if n.startswith("NCCL_")))`}},
+		{ConfigMap, []string{"python3", "-c", "import yaml"}, []string{"python3", "-c", `import yaml,sys; ` + say + `yaml.safe_load(open(sys.argv[1]))["data"].items())))`}},
+		{ContainerEnv, []string{"python3", "-c", "import yaml"}, []string{"python3", "-c", `import yaml,sys; ` + say + `(e["name"],e["value"]) for e in yaml.safe_load(open(sys.argv[1]))["env"])))`}},
+	} {
+		t.Run(string(c.d)+"_"+c.command[0], func(t *testing.T) {
+			program, err := exec.LookPath(c.command[0])
+			if err != nil || len(c.needs) > 0 && exec.Command(c.needs[0], c.needs[1:]...).Run() != nil {
+				t.Skip("no reader here")
+			}
+			var settings []Setting
+			want := ""
+			for _, v := range odd {
+				s := Setting{Name: "NCCL_" + string(rune('A'+len(settings))), Value: v, Comment: []string{"why"}}
+				if _, err := written(c.d, nil, s); err == nil { // else TestWriteRefuses
+					settings, want = append(settings, s), want+v+"|"
+				}
+			}
+			if len(settings) < 10 {
+				t.Errorf("only %d of the values", len(settings))
+			}
+			text, err := written(c.d, []string{"head"}, settings...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "settings")
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(program, append(c.command[1:], file)...)
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+			out, err := cmd.Output()
+			if err != nil || string(out) != want {
+				t.Errorf("%q came back as %q (%v)", want, out, err)
+			}
+		})
 	}
 }
 
@@ -140,34 +169,6 @@ func TestMPIArguments(t *testing.T) {
 	out, err := exec.Command(sh, "-c", "mpirun() { printf '%s|' \"$@\"; }\n"+text, "sh", "-np", "2 x").Output()
 	if want := "-x|NCCL_X=a b $HOME|-x|NCCL_Y=c,d|-np|2 x|"; err != nil || string(out) != want {
 		t.Errorf("%q, %v; want %q", out, err, want)
-	}
-}
-
-// readBack has a program print NCCL_X from the file that is its last argument.
-func readBack(t *testing.T, d Dialect, program string, args ...string) {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Skipf("no %s here", program)
-	}
-	n := 0
-	for _, v := range odd {
-		text, err := written(d, []string{"head"}, Setting{Name: "NCCL_X", Value: v, Comment: []string{"why"}})
-		if err != nil {
-			continue // TestWriteRefuses
-		}
-		n++
-		file := filepath.Join(t.TempDir(), "settings")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(path, append(args, file)...).Output()
-		if err != nil || string(out) != v {
-			t.Errorf("%s: %q came back as %q (%v)", d, v, out, err)
-		}
-	}
-	if n < 9 {
-		t.Errorf("%s carries only %d of the values", d, n)
 	}
 }
 
