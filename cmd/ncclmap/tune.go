@@ -32,8 +32,9 @@ Reasons stand in the file as comments. A value that a dialect cannot carry
 unchanged is an error, and nothing is written.
 
 The file names the topology fingerprint, NCCL's version (where a source states it)
-and the day that it was made for; measure or write it again when one of the first
-two has changed. --format json has all three. SOURCE_DATE_EPOCH replaces the clock.
+and the day that it was made for; make it again when one of the first two has
+changed. --format json has all three: fingerprint, nccl_version, date.
+SOURCE_DATE_EPOCH (seconds since 1970) replaces the clock.
 
 ` + lintHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +65,7 @@ two has changed. --format json has all three. SOURCE_DATE_EPOCH replaces the clo
 	}
 	measuredFlag(cmd, &measured)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`; without it to stdout")
-	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt, see above: `NAME`")
+	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: `NAME` of the list above")
 	cmd.Flags().BoolVar(&lint, "lint", false, "judge the settings in the sources, write none")
 	failOnFlag(cmd, &level)
 	cmd.MarkFlagsMutuallyExclusive("lint", "output")
