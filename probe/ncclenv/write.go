@@ -77,7 +77,7 @@ var spellings = []spelling{
 		head: "mpirun", tail: " \\\n  \"$@\"\n",
 		setting: func(name, value string) string { return " \\\n  -x " + name + "=" + shellQuote(value) },
 		refuses: fine, // Open MPI 4.1.4 hands on blanks, quotes, commas and ; as they are
-		joined: true,
+		joined:  true,
 	},
 	{
 		dialect: ConfigMap, doc: "a Kubernetes ConfigMap, for envFrom",
