@@ -1,8 +1,6 @@
 package tune
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +15,10 @@ func Advise(topo *graph.Topology, res check.Result) Plan { return advise(topo, &
 
 func advise(topo *graph.Topology, job *probe.Job, res check.Result) Plan {
 	in := newFacts(topo, job, res)
-	p := Plan{Schema: Schema, Fingerprint: fingerprint(topo), Variables: []Variable{}, Declined: []Declined{}, Findings: res.Findings, Gaps: res.Gaps}
+	p := Plan{Schema: Schema, Fingerprint: Fingerprint(topo), Variables: []Variable{}, Declined: []Declined{}, Findings: res.Findings, Gaps: res.Gaps}
+	if v, ok := statedVersion([]*probe.Inventory{topo.Inv}, job); ok {
+		p.NCCL = v.String()
+	}
 	for _, d := range decisions {
 		if v, ok := d.set(in); ok {
 			v.Name = d.name
@@ -379,28 +380,4 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// fingerprint hashes what makes two machines alike for NCCL: device models,
-// their links and the class of every pair.
-func fingerprint(topo *graph.Topology) string {
-	h := sha256.New()
-	var devices []*graph.Node
-	for _, k := range []graph.Kind{graph.KindGPU, graph.KindHCA} {
-		devices = append(devices, topo.Of(k)...)
-	}
-	for i, n := range devices {
-		fmt.Fprintf(h, "%s", n.Kind)
-		if n.PCI != nil {
-			fmt.Fprintf(h, " %v:%v", n.PCI.Vendor, n.PCI.Device)
-		}
-		for _, l := range topo.LinksOf(n) {
-			fmt.Fprintf(h, " %s %v", l.Kind, l.Max)
-		}
-		for _, o := range devices[:i] {
-			fmt.Fprintf(h, " %v", topo.Class(n, o))
-		}
-		fmt.Fprintln(h)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:12]
 }

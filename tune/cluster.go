@@ -1,8 +1,6 @@
 package tune
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -68,9 +66,12 @@ func joinPlans(plans []Plan, hosts []string) Plan {
 		return plans[0]
 	}
 	out := Plan{Schema: Schema, Hosts: hosts, Variables: []Variable{}, Declined: []Declined{}}
-	var shapes []string
+	var shapes, versions []string
 	for i, p := range plans {
 		shapes = append(shapes, p.Fingerprint)
+		if p.NCCL != "" && !slices.Contains(versions, p.NCCL) {
+			versions = append(versions, p.NCCL)
+		}
 		for _, v := range p.Variables {
 			k := slices.IndexFunc(out.Variables, func(o Variable) bool { return o.Name == v.Name && o.Value == v.Value })
 			if k < 0 {
@@ -90,9 +91,10 @@ func joinPlans(plans []Plan, hosts []string) Plan {
 			out.Declined = append(out.Declined, Declined{d.Name, reasons(plans, hosts, d.Name), d.Evidence})
 		}
 	}
+	slices.Sort(versions)
+	out.NCCL = strings.Join(versions, ", ")
 	if out.Fingerprint = shapes[0]; len(slices.Compact(slices.Clone(shapes))) > 1 {
-		sum := sha256.Sum256([]byte(strings.Join(shapes, " ")))
-		out.Fingerprint = hex.EncodeToString(sum[:])[:12]
+		out.Fingerprint = shortHash(shapes)
 	}
 	return out
 }

@@ -17,7 +17,9 @@ type Plan struct {
 	// Fingerprint names the shape of the machine that the plan was made for:
 	// models, links and classes, no names or serial numbers.
 	Fingerprint string          `json:"fingerprint"`
-	Hosts       []string        `json:"hosts,omitempty"` // that it was made for; none = the one machine
+	NCCL        string          `json:"nccl_version,omitempty"` // that the sources state, several parted by ", "; "" = none does
+	Date        string          `json:"date,omitempty"`         // when it was made, 2006-01-02; set by the caller, who has a clock
+	Hosts       []string        `json:"hosts,omitempty"`        // that it was made for; none = the one machine
 	Variables   []Variable      `json:"variables"`
 	Declined    []Declined      `json:"declined"`
 	Findings    []check.Finding `json:"findings"`
@@ -45,9 +47,21 @@ type Declined struct {
 	Evidence []check.Evidence `json:"evidence,omitempty"`
 }
 
-// Head says in a line or two what the plan is for and whether it sets anything.
+// Head says what the plan is for, until when it counts and whether it sets anything.
 func (p Plan) Head() []string {
-	head := []string{"NCCL settings by ncclmap for machine shape " + p.Fingerprint + "."}
+	made := "Made"
+	if p.Date != "" {
+		made += " on " + p.Date
+	}
+	nccl := "an unknown version of NCCL"
+	if p.NCCL != "" {
+		nccl = "NCCL " + p.NCCL
+	}
+	head := []string{
+		"NCCL settings by ncclmap.",
+		made + " for topology fingerprint " + p.Fingerprint + " and " + nccl + ".",
+		"Check again after a change of either: ncclmap tune --format json names both as they are then.",
+	}
 	if len(p.Hosts) > 1 {
 		head = append(head, "For "+hostList(p.Hosts)+".")
 	}

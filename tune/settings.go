@@ -84,6 +84,15 @@ func OptionsOf(inv *probe.Inventory) ModelOptions {
 // hosts: the first version that one of them states, and the settings of the job.
 func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 	var o ModelOptions
+	if v, ok := statedVersion(hosts, job); ok {
+		o.NCCL.Version = v
+	}
+	o.setJob(job)
+	return o
+}
+
+// statedVersion is the first version of NCCL that the sources state.
+func statedVersion(hosts []*probe.Inventory, job *probe.Job) (v graph.NCCLVersion, stated bool) {
 	var versions []string
 	for _, inv := range hosts {
 		versions = append(versions, inv.Runtime.NCCL)
@@ -93,12 +102,10 @@ func OptionsOfHosts(hosts []*probe.Inventory, job *probe.Job) ModelOptions {
 	}
 	for _, s := range versions {
 		if v, err := graph.ParseNCCLVersion(s); err == nil {
-			o.NCCL.Version = v
-			break
+			return v, true
 		}
 	}
-	o.setJob(job)
-	return o
+	return v, false
 }
 
 // setJob takes over the settings that a job had. Settings of several runs that

@@ -2,6 +2,7 @@ package tune_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,18 +145,71 @@ func TestDeclinedSaysWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// The shape is the machine's, not the host's: names do not change it, a lost
-// link does.
+// The fingerprint is the machine's, not the host's or its sources': names and the
+// order of lists do not change it, another model, a slower link or a lost one does.
 func TestFingerprint(t *testing.T) {
-	healthy := analyse(t, "example:h100x8", nil).Plan.Fingerprint
-	renamed := analyse(t, "example:h100x8", func(inv *probe.Inventory) { inv.Host.Name = "gx42" }).Plan.Fingerprint
-	slower := analyse(t, "example:h100x8", func(inv *probe.Inventory) {
-		for i := range inv.PCI {
-			inv.PCI[i].Max = probe.LinkOfGen(4, 16)
+	of := func(change func(*probe.Inventory)) string {
+		return analyse(t, "example:h100x8", change).Plan.Fingerprint
+	}
+	healthy := of(nil)
+	if len(healthy) != 12 {
+		t.Errorf("%q", healthy)
+	}
+	for what, change := range map[string]func(*probe.Inventory){
+		"name":    func(inv *probe.Inventory) { inv.Host.Name = "gx42" },
+		"serials": func(inv *probe.Inventory) { inv.GPUs[0].UUID = "GPU-1" },
+		"order": func(inv *probe.Inventory) {
+			slices.Reverse(inv.PCI)
+			slices.Reverse(inv.GPUs)
+			slices.Reverse(inv.HCAs)
+		},
+		"version": func(inv *probe.Inventory) { inv.Runtime.NCCL = "2.27.3" },
+	} {
+		if got := of(change); got != healthy {
+			t.Errorf("%s: %s, want %s", what, got, healthy)
 		}
-	}).Plan.Fingerprint
-	if healthy != renamed || healthy == slower {
-		t.Errorf("%s %s %s", healthy, renamed, slower)
+	}
+	seen := map[string]string{healthy: "healthy"}
+	for what, change := range map[string]func(*probe.Inventory){
+		"slower links": func(inv *probe.Inventory) {
+			for i := range inv.PCI {
+				inv.PCI[i].Max = probe.LinkOfGen(4, 16)
+			}
+		},
+		"NVLink down": func(inv *probe.Inventory) {
+			links, _ := inv.GPUs[3].NVLinks.Get()
+			links[4] = probe.NVLink{Link: links[4].Link, State: probe.LinkDown}
+		},
+		"an adapter less": func(inv *probe.Inventory) { inv.HCAs = inv.HCAs[1:] },
+		"another GPU": func(inv *probe.Inventory) {
+			for i := range inv.PCI {
+				if a, _ := inv.GPUs[0].Addr.Get(); inv.PCI[i].Addr == a {
+					inv.PCI[i].Device = probe.Some(probe.PCIID(0x2335))
+				}
+			}
+		},
+	} {
+		got := of(change)
+		if seen[got] != "" {
+			t.Errorf("%s: %s, as %s", what, got, seen[got])
+		}
+		seen[got] = what
+	}
+}
+
+// The head of a file says for what it counts; what is not known is not stated.
+func TestHead(t *testing.T) {
+	p := analyse(t, "example:h100x8", nil).Plan
+	if got, want := p.Head()[1], "Made for topology fingerprint "+p.Fingerprint+" and an unknown version of NCCL."; got != want || p.NCCL != "" || p.Date != "" {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p = analyse(t, "example:h100x8", func(inv *probe.Inventory) {
+		inv.Runtime.NCCL = "2.27.3"
+		inv.Runtime.Origins = append(inv.Runtime.Origins, probe.Origin{Source: "test", Fields: []string{"nccl"}})
+	}).Plan
+	p.Date = "2026-01-02"
+	if got, want := p.Head()[1], "Made on 2026-01-02 for topology fingerprint "+p.Fingerprint+" and NCCL 2.27.3."; got != want || p.NCCL != "2.27.3" {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

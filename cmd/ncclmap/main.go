@@ -91,8 +91,8 @@ by their content:
                   graph XML, hwloc XML, output of nvidia-smi (topo -m, -q, -q -x,
                   nvlink, topo -p2p), ibstatus, nccl-tests or nvbandwidth, NCCL
                   log, kernel log, NCCL settings (env file, shell, nccl.conf,
-                  launcher, YAML), ncclras, NCCL Inspector, PyTorch flight
-                  recorder; gzip, zstd, bzip2 and tar of these
+                  launcher, YAML, Python), ncclras, NCCL Inspector, PyTorch
+                  flight recorder; gzip, zstd, bzip2 and tar of these
   DIRECTORY       a recorded root: it holds sys/ or proc/ of some machine; or a
                   folder of files and recorded roots of any number of hosts
   -               standard input

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,10 @@ settings rest on all findings all the same.`,
 			if err != nil {
 				return err
 			}
+			now, err := today()
+			if err != nil {
+				return err
+			}
 			f, err := filter.read()
 			if err != nil {
 				return err
@@ -44,6 +49,7 @@ settings rest on all findings all the same.`,
 				an.Check = check.Run(an.Topo, f.Rules)
 			}
 			an.Check = a.filtered(f, an.Check)
+			an.Plan.Date = now.Format(time.DateOnly)
 			r, done, err := a.report(an, true)
 			if err != nil {
 				return err

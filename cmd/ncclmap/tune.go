@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +26,15 @@ list those that were considered and left at NCCL's default. A variable is set
 only if something seen here says that the default is wrong, or a run with it was
 measured to be faster (--measured).
 
-Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
---env-file and systemd's EnvironmentFile).
+Dialects (--dialect):
+` + ncclenv.DialectsHelp() + `
+Reasons stand in the file as comments. A value that a dialect cannot carry
+unchanged is an error, and nothing is written.
+
+The file names the topology fingerprint, NCCL's version (where a source states it)
+and the day that it was made for; make it again when one of the first two has
+changed. --format json has all three: fingerprint, nccl_version, date.
+SOURCE_DATE_EPOCH (seconds since 1970) replaces the clock.
 
 ` + lintHelp + "\n\n" + filterHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +50,11 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 			if err != nil {
 				return err
 			}
-			plan, err := a.plan(args, measured)
+			now, err := today()
+			if err != nil {
+				return err
+			}
+			plan, err := a.plan(args, measured, now)
 			if err != nil {
 				return err
 			}
@@ -54,7 +67,7 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 	}
 	measuredFlag(cmd, &measured)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to `FILE`; without it to stdout")
-	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: sh or env")
+	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: `NAME` of the list above")
 	cmd.Flags().BoolVar(&lint, "lint", false, "judge the settings in the sources, write none")
 	failOnFlag(cmd, &level)
 	filter.register(cmd)
@@ -67,28 +80,47 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 // recheckMonths is how long a measured gain counts without being measured again.
 const recheckMonths = 6
 
+// today is the day in UTC, that of SOURCE_DATE_EPOCH where it is set: whoever
+// builds files reproducibly sets it (reproducible-builds.org).
+func today() (time.Time, error) {
+	epoch := os.Getenv("SOURCE_DATE_EPOCH")
+	if epoch == "" {
+		return time.Now().UTC(), nil
+	}
+	s, err := strconv.ParseInt(epoch, 10, 64)
+	if t := time.Unix(s, 0).UTC(); err == nil && s >= 0 && t.Year() <= 9999 {
+		return t, nil
+	}
+	return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q: want seconds since 1970", epoch)
+}
+
 // plan decides on the settings of the hosts together, with what was measured on
 // one of them.
-func (a *app) plan(args, measured []string) (tune.Plan, error) {
+func (a *app) plan(args, measured []string, now time.Time) (p tune.Plan, err error) {
 	if len(measured) > 0 {
-		an, err := a.analyseMeasured(args, measured)
+		an, err := a.analyseMeasured(args, measured, now)
 		if err != nil {
-			return tune.Plan{}, err
+			return p, err
 		}
-		return an.Plan, nil
+		p = an.Plan
+	} else {
+		c, err := a.readHosts(args)
+		if err != nil {
+			return p, err
+		}
+		if err := anyGPU(c); err != nil {
+			return p, err
+		}
+		if p, err = tune.AdviseCluster(c); err != nil {
+			return p, err
+		}
 	}
-	c, err := a.readHosts(args)
-	if err != nil {
-		return tune.Plan{}, err
-	}
-	if err := anyGPU(c); err != nil {
-		return tune.Plan{}, err
-	}
-	return tune.AdviseCluster(c)
+	p.Date = now.Format(time.DateOnly)
+	return p, nil
 }
 
 // analyseMeasured is analyse, with what was measured on the machine or its cluster.
-func (a *app) analyseMeasured(args, files []string) (*tune.Analysis, error) {
+func (a *app) analyseMeasured(args, files []string, now time.Time) (*tune.Analysis, error) {
 	sources, m, err := a.readMeasured(args, files)
 	if err != nil {
 		return nil, err
@@ -103,7 +135,7 @@ func (a *app) analyseMeasured(args, files []string) (*tune.Analysis, error) {
 	if len(m.Jobs) == 1 { // the settings of several runs are not one job's
 		inv.Job = m.All.Job
 	}
-	return tune.AnalyseMeasured(inv, m, time.Now().AddDate(0, recheckMonths, 0).Format(time.DateOnly))
+	return tune.AnalyseMeasured(inv, m, now.AddDate(0, recheckMonths, 0).Format(time.DateOnly))
 }
 
 // writeEnv writes a plan as an env file: what is set, and what was declined.

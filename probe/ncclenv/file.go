@@ -128,6 +128,8 @@ func parseAs(name string, r io.Reader, dialect func(name, text string) Dialect) 
 		f.yaml(text)
 	case Conf:
 		f.lines(text, f.confLine)
+	case Python:
+		f.python(text)
 	default:
 		f.lines(text, f.plainLine)
 	}
@@ -237,6 +239,8 @@ func dialectOf(name, text string) Dialect {
 		switch how(l) {
 		case lineShell:
 			return Shell
+		case linePython:
+			return Python
 		case lineYAML:
 			yaml = true
 		}
@@ -259,6 +263,7 @@ const (
 	linePlain                   // NAME=value
 	lineShell                   // what only a shell reads
 	lineYAML                    // NAME: value, or name: NAME
+	linePython                  // os.environ["NAME"] = value
 	lineNeutral                 // shell words that also begin sentences
 )
 
@@ -271,8 +276,13 @@ var (
 
 func how(line string) lineKind {
 	line = strings.TrimLeft(strings.TrimSuffix(line[:min(len(line), 4096)], "\r"), " \t")
-	if line == "" || line[0] == '#' {
+	switch {
+	case strings.HasPrefix(line, sbatch):
+		return lineShell
+	case line == "" || line[0] == '#' || line == "import os":
 		return lineEmpty
+	case isPython(line):
+		return linePython
 	}
 	i := strings.IndexAny(line, " \t=:")
 	if i < 0 {

@@ -27,6 +27,9 @@ const (
 	tokenEOF
 )
 
+// sbatch begins a comment that is an option line to Slurm.
+const sbatch = "#SBATCH "
+
 // lexer splits a shell text into words and operators.
 type lexer struct {
 	src   string
@@ -127,7 +130,7 @@ func (l *lexer) skipBlanks() {
 			if end < 0 {
 				end = len(l.src) - l.pos
 			}
-			if text, ok := strings.CutPrefix(l.src[l.pos:l.pos+end], "#SBATCH "); ok {
+			if text, ok := strings.CutPrefix(l.src[l.pos:l.pos+end], sbatch); ok {
 				l.batch(l.line, strings.TrimSpace(text))
 			}
 			l.pos += end

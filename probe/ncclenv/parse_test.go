@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,21 +142,40 @@ func TestWrittenReadsBack(t *testing.T) {
 		{"NCCL_NET", "AWS Libfabric", nil},
 		{"NCCL_PROTO", "^LL128", nil},
 	}
-	odd := Setting{"NCCL_HOSTID", `it's "$HOME" \ ~;#`, nil}
-	for d, list := range map[Dialect][]Setting{Plain: settings, Shell: append(settings, odd)} {
-		var b strings.Builder
-		if err := Write(&b, d, []string{"head: NCCL_DEBUG=INFO"}, list); err != nil {
+	for _, d := range Dialects() {
+		list := settings
+		switch d {
+		case Shell, Python, MPI:
+			list = append(slices.Clone(list), Setting{"NCCL_HOSTID", `it's "$HOME" \ ~;#`, nil})
+		case Slurm:
+			list = settings[3:]
+		}
+		text, err := written(d, []string{"head: NCCL_DEBUG=INFO"}, list...)
+		if err != nil {
 			t.Fatal(err)
 		}
-		f := parse(t, "nccl.env", b.String())
-		if f.Dialect != d || len(f.Issues) > 0 || len(f.Assignments) != len(list) || !Sniff([]byte(b.String())) {
-			t.Fatalf("%s: %+v\n%s", d, f, b.String())
+		name, as := readAs(d)
+		f := parse(t, name, text)
+		if f.Dialect != as || len(f.Issues) > 0 || len(f.Assignments) != len(list) || !Sniff([]byte(text)) {
+			t.Fatalf("%s: %+v\n%s", d, f, text)
 		}
 		for i, a := range f.Assignments {
-			if v, _ := a.Value.Get(); a.Name != list[i].Name || v != list[i].Value {
-				t.Errorf("%s: %s=%q, want %+v", d, a.Name, v, list[i])
+			if a.Name != list[i].Name || a.Value != probe.Some(list[i].Value) {
+				t.Errorf("%s: %+v, want %+v", d, a, list[i])
 			}
 		}
+	}
+}
+
+// Of Python only assignments of texts to os.environ are read; what only a run
+// would tell is not guessed.
+func TestParsePython(t *testing.T) {
+	text := "import os\nos.environ['NCCL_A'] = 'it\\'s' # why\nif x:\n    os.environ[\"NCCL_B\"]=\"1\"\nos.environ[\"NCCL_C\"] = str(1)\nos.environ['NCCL_D'] = '\\x41'\n" +
+		"os.environ['NCCL_E'] == '1'\nos.environ[name] = '1'\nos.environ['FOO'] = '1'\n"
+	f := parse(t, "x.py", text)
+	want := "2 NCCL_A=it's [export]\n4 NCCL_B=1 [export] [conditional]\n5 NCCL_C=? [export] [reference]\n6 NCCL_D=? [export] [reference]\n"
+	if got := show(f); got != want || f.Dialect != Python || f.Others != 1 {
+		t.Errorf("%s %d\n%s\nwant\n%s", f.Dialect, f.Others, got, want)
 	}
 }
 
@@ -258,6 +278,7 @@ func FuzzDialects(f *testing.F) {
 		for _, read := range []func(*File){
 			func(f *File) { f.shell(text) },
 			func(f *File) { f.yaml(text) },
+			func(f *File) { f.python(text) },
 			func(f *File) { f.lines(text, f.plainLine) },
 			func(f *File) { f.lines(text, f.confLine) },
 		} {

@@ -48,11 +48,14 @@ func (f *File) plainLine(n int, line string, cr bool) {
 	f.add(a)
 }
 
+// maxConfPart is how many bytes of a name or value NCCL takes.
+const maxConfPart = 1023
+
 // confLine reads a line as NCCL does (misc/param.cc setEnvFile): # only in the
 // first column, everything before the first = is the name and everything behind
 // it the value, 1023 bytes of each.
 func (f *File) confLine(n int, line string, cr bool) {
-	const maxLine, maxPart = 4095, 1023
+	const maxLine = 4095
 	if strings.HasPrefix(line, "#") {
 		return
 	}
@@ -67,10 +70,10 @@ func (f *File) confLine(n int, line string, cr bool) {
 		}
 		return
 	}
-	if len(raw) > maxPart {
-		f.issue(n, "value of %d bytes; NCCL takes %d", len(raw), maxPart)
+	if len(raw) > maxConfPart {
+		f.issue(n, "value of %d bytes; NCCL takes %d", len(raw), maxConfPart)
 	}
-	a := Assignment{Raw: raw, Line: n, Value: probe.Some(raw[:min(len(raw), maxPart)])}
+	a := Assignment{Raw: raw, Line: n, Value: probe.Some(raw[:min(len(raw), maxConfPart)])}
 	if cr {
 		a.Marks = append(a.Marks, MarkCR)
 	}

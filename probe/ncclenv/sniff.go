@@ -20,7 +20,7 @@ func Sniff(text []byte) bool {
 		line := string(l[:min(len(l), 4096)])
 		kind := how(line)
 		switch {
-		case continued, kind == linePlain, kind == lineShell:
+		case continued, kind == linePlain, kind == lineShell, kind == linePython:
 			assigns++
 		case kind == lineYAML:
 			keys++

@@ -105,14 +105,15 @@ func yamlPair(s string) (key, value string, ok bool) {
 // scalarText is the text of a scalar on one line.
 func scalarText(s string) string {
 	s = strings.TrimSpace(s)
-	value, quote, _ := unquote(s)
-	switch quote {
-	case '\'':
-		return strings.ReplaceAll(value, "''", "'")
-	case '"':
-		if text, err := strconv.Unquote(`"` + value + `"`); err == nil {
+	if quoted, err := strconv.QuotedPrefix(s); err == nil && s[0] == '"' {
+		if rest := strings.TrimSpace(s[len(quoted):]); rest == "" || rest[0] == '#' {
+			text, _ := strconv.Unquote(quoted)
 			return text
 		}
+	}
+	value, quote, _ := unquote(s)
+	if quote == '\'' {
+		return strings.ReplaceAll(value, "''", "'")
 	}
 	return value
 }
