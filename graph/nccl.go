@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 )
 
 // NCCLOptions are the version and the settings that change what NCCL sees of a
@@ -15,18 +16,19 @@ type NCCLOptions struct {
 	GPUs    []int       // NCCL dev numbers that the job sees; empty: all
 	NoP2P   bool        // the driver refuses peer access between GPUs, as for GeForce boards
 
-	P2PLevel   PathClass       // NCCL_P2P_LEVEL; LOC is NCCL_P2P_DISABLE=1
-	NoSHM      bool            // NCCL_SHM_DISABLE=1
-	NoNetIntra bool            // NCCL_NET_DISABLE_INTRA=1
-	NoNVB      bool            // NCCL_NVB_DISABLE=1
-	GDRLevel   PathClass       // NCCL_NET_GDR_LEVEL
-	GDRRead    probe.Opt[bool] // NCCL_NET_GDR_READ
-	NoGDRC2C   bool            // NCCL_NET_GDR_C2C=0
-	NoPXN      bool            // NCCL_PXN_DISABLE=1
-	NoPXNC2C   bool            // NCCL_PXN_C2C=0
-	MergeLevel PathClass       // NCCL_NET_MERGE_LEVEL; LOC: adapters are never joined
-	NetsPerGPU int             // NCCL_NETDEVS_POLICY: MAX:N, or -1 for ALL
-	NoMNNVL    bool            // NCCL_MNNVL_ENABLE=0: each host of an NVLink domain by itself
+	P2PLevel   PathClass          // NCCL_P2P_LEVEL; LOC is NCCL_P2P_DISABLE=1
+	NoSHM      bool               // NCCL_SHM_DISABLE=1
+	NoNetIntra bool               // NCCL_NET_DISABLE_INTRA=1
+	NoNVB      bool               // NCCL_NVB_DISABLE=1
+	GDRLevel   PathClass          // NCCL_NET_GDR_LEVEL
+	GDRRead    probe.Opt[bool]    // NCCL_NET_GDR_READ
+	NoGDRC2C   bool               // NCCL_NET_GDR_C2C=0
+	NoPXN      bool               // NCCL_PXN_DISABLE=1
+	NoPXNC2C   bool               // NCCL_PXN_C2C=0
+	HCAs       ncclenv.DeviceList // NCCL_IB_HCA
+	MergeLevel PathClass          // NCCL_NET_MERGE_LEVEL; LOC: adapters are never joined
+	NetsPerGPU int                // NCCL_NETDEVS_POLICY: MAX:N, or -1 for ALL
+	NoMNNVL    bool               // NCCL_MNNVL_ENABLE=0: each host of an NVLink domain by itself
 }
 
 // NCCLKind is a type of node in NCCL's own graph (NCCL 2.30.7 topo.h:41-51).

@@ -33,6 +33,13 @@ func NCCLHosts(hosts []*Topology, o NCCLOptions) ([]*NCCLView, error) {
 	return views, nil
 }
 
+// Domain names the NVLink domain (MNNVL) that the driver says the host is in; ok is
+// false where it says none, or NCCL does not use it.
+func (t *Topology) Domain(o NCCLOptions) (name string, ok bool) {
+	name = t.domain()
+	return name, name != "" && !strings.HasPrefix(name, "file ") && !o.NoMNNVL && o.Version.AtLeast(21, 0)
+}
+
 // domain names the NVLink domain that a host is in; "" is none of more hosts, or
 // unknown. Where the driver does not tell, hosts of one topology file are of one:
 // NCCL writes no others together.

@@ -38,12 +38,17 @@ func (b *ncclBuilder) ports() []ncclPort {
 		p.dev, p.net.GBs = dev.Or(len(out)), rate.Or(0).GBs()
 		out = append(out, p)
 	}
+	denied := false
 	for _, n := range b.t.Of(KindHCA) {
 		if slices.Contains(n.HCA.Extra, probe.Attr{Name: "net", Value: "0"}) {
 			continue // joined with another to a virtual NIC
 		}
 		for i, p := range n.HCA.Ports {
 			if !p.Active() && p.State != "" {
+				continue
+			}
+			if !b.v.Options.HCAs.Allows(n.HCA.Name, probe.Some(p.Port)) {
+				denied = true
 				continue
 			}
 			if p.State == "" && !n.HCA.NCCLDev.Known() {
@@ -58,6 +63,9 @@ func (b *ncclBuilder) ports() []ncclPort {
 		}
 	}
 	if len(out) == 0 {
+		if denied {
+			b.assume("host", "NCCL_IB_HCA leaves no adapter: NCCL takes network interfaces")
+		}
 		for _, n := range b.interfaces() {
 			// NCCL's socket transport gives all interfaces the adapter 0 and port 0.
 			add(ncclPort{node: n, net: NCCLNet{Name: n.NetDev.Name, Adapter: "0", GDR: attrIs(n.NetDev.Extra, "gdr", "1")}}, n.NetDev.NCCLDev, n.NetDev.Speed)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ncclmap/ncclmap/probe"
+	"github.com/ncclmap/ncclmap/probe/ncclenv"
 )
 
 // Set takes an NCCL setting over; known is false for one that does not change
@@ -18,6 +19,9 @@ func (o *NCCLOptions) Set(name, value string) (known bool, err error) {
 		return true, setLevel(&o.GDRLevel, name, value)
 	case "NCCL_NET_MERGE_LEVEL":
 		return true, setLevel(&o.MergeLevel, name, value)
+	case "NCCL_IB_HCA":
+		o.HCAs = ncclenv.ParseDevices(value)
+		return true, nil
 	case "NCCL_NETDEVS_POLICY":
 		return true, o.setPolicy(value)
 	}

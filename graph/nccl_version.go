@@ -15,6 +15,17 @@ type NCCLVersion int
 // versions is known from 2.21.5 on; older ones are taken as that.
 const NewestNCCL NCCLVersion = 23007
 
+// OldestNCCL is the first version that is modelled: NVLSTree came with it.
+const OldestNCCL NCCLVersion = 21800
+
+// Modelled refuses a version that is older than the model.
+func (v NCCLVersion) Modelled() error {
+	if v.orNewest() < OldestNCCL {
+		return fmt.Errorf("NCCL %v is not modelled: %v to %v are", v, OldestNCCL, NewestNCCL)
+	}
+	return nil
+}
+
 // ParseNCCLVersion reads "2.30.7", with or without what a build appends
 // ("2.28.3+cuda13.0", "2.27.7-1").
 func ParseNCCLVersion(s string) (NCCLVersion, error) {

@@ -22,6 +22,17 @@ type LinkRate struct {
 	Rate probe.Rate // bytes/s, one direction
 }
 
+// Lines says what is changed, a line each.
+func (w WhatIf) Lines() (out []string) {
+	for _, s := range w.Without {
+		out = append(out, "without "+s)
+	}
+	for _, r := range w.Rates {
+		out = append(out, fmt.Sprintf("link %s at %g GB/s", r.Link, r.Rate.GBs()))
+	}
+	return out
+}
+
 // BuildWhatIf makes the topology of one host as it would be after changes.
 func BuildWhatIf(inv *probe.Inventory, w WhatIf) (*Topology, error) {
 	b, err := newBuilder(inv)
@@ -49,7 +60,7 @@ func (b *builder) node(name string) (*Node, error) {
 	}
 	var found []*Node
 	for _, n := range b.t.Nodes {
-		if n.Label == name {
+		if strings.EqualFold(n.Label, name) {
 			found = append(found, n)
 		}
 	}
@@ -69,12 +80,14 @@ func (b *builder) between(subject string) ([]*Link, error) {
 		return nil, fmt.Errorf("a link is named by both ends: A--B")
 	}
 	from, err := b.node(x)
-	if err != nil {
+	to, other := b.node(y)
+	switch {
+	case err != nil && other != nil:
 		return nil, err
-	}
-	to, err := b.node(y)
-	if err != nil {
-		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w; of %s: %s", err, to.Key, b.linksOf(to))
+	case other != nil:
+		return nil, fmt.Errorf("%w; of %s: %s", other, from.Key, b.linksOf(from))
 	}
 	var out []*Link
 	for _, l := range b.t.Links {
@@ -83,9 +96,24 @@ func (b *builder) between(subject string) ([]*Link, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no link joins %s and %s", from.Key, to.Key)
+		return nil, fmt.Errorf("no link joins %s and %s; of the first: %s", from.Key, to.Key, b.linksOf(from))
 	}
 	return out, nil
+}
+
+// linksOf tells the links of a node by the names that a what-if takes.
+func (b *builder) linksOf(n *Node) string {
+	var names []string
+	for _, l := range b.t.Links {
+		if l.A == n || l.B == n {
+			names = append(names, l.Key())
+		}
+	}
+	if len(names) == 0 {
+		return "no links"
+	}
+	slices.Sort(names)
+	return "links " + strings.Join(slices.Compact(names), ", ")
 }
 
 func (b *builder) without(subject string) error {
@@ -127,6 +155,9 @@ func (b *builder) setRate(r LinkRate) error {
 		return err
 	}
 	for _, l := range links {
+		if l.Set.Known() {
+			return fmt.Errorf("this link is changed already")
+		}
 		if !l.Max.Known() && !l.Current.Known() {
 			return fmt.Errorf("the rate that it has is unknown, so the model cannot scale it")
 		}

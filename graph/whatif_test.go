@@ -39,8 +39,15 @@ func TestWhatIf(t *testing.T) {
 	if p := view(WhatIf{Without: []string{up}}).Path(0, 1); p.Class != DIS {
 		t.Errorf("without the link: %v %g GB/s", p.Class, p.GBs)
 	}
+	if v := view(WhatIf{Without: []string{"gpu1"}}); len(v.GPUs) != 3 {
+		t.Errorf("labels count in any case: %d GPUs", len(v.GPUs))
+	}
+	m := twoSwitches()
+	if _, err := BuildWhatIf(&m.inv, WhatIf{Without: []string{up}, Rates: []LinkRate{{up, 1e9}}}); err == nil || !strings.Contains(err.Error(), "changed already") {
+		t.Errorf("gone and slower: %v", err)
+	}
 	for subject, want := range map[string]string{
-		"GPU9": `no "GPU9"`, "GPU0--GPU3": "no link joins", "GPU0--": "the host has no", "mlx5_0--GPU0--GPU1": "the host has no",
+		"GPU9": `no "GPU9"`, "GPU0--GPU3": "no link joins", "GPU0--": "the host has no", "GPU9--GPU0": "links gpu:0000:13:00.0--pci:0000:11:00.0", "mlx5_0--GPU0--GPU1": "the host has no",
 	} {
 		m := twoSwitches()
 		if _, err := BuildWhatIf(&m.inv, WhatIf{Without: []string{subject}}); err == nil || !strings.Contains(err.Error(), want) {

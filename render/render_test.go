@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 			"env": func(w io.Writer) error {
 				return ncclenv.Write(w, ncclenv.Shell, append(r.Plan.Head(), r.Plan.Considered()...), r.Plan.Settings())
 			},
-			"model.txt": func(w io.Writer) error { return text.Model(w, r.Pred) },
+			"model.txt": func(w io.Writer) error { return text.Model(w, r.Pred, false) },
 		} {
 			var b bytes.Buffer
 			if err := write(&b); err != nil {

@@ -63,6 +63,9 @@ func (p *Prediction) Costs() (costs []LinkCost, left int) {
 	}
 	rules := slices.DeleteFunc(check.All(), func(r check.Rule) bool { return !slices.Contains(linkRules, r.ID) })
 	for i, t := range p.topos {
+		if i > 0 && p.domain != "" {
+			break // they are like the first
+		}
 		for _, f := range check.Run(t, rules).Findings {
 			if len(costs) == mostCosts {
 				left++
@@ -77,16 +80,21 @@ func (p *Prediction) Costs() (costs []LinkCost, left int) {
 func (p *Prediction) cost(host int, f check.Finding) LinkCost {
 	t := p.topos[host]
 	c := LinkCost{Host: t.Inv.Host.Name, Rule: f.Rule, Subjects: f.Subjects, Observed: f.Observed, Graphs: []GraphCost{}}
-	inv, ok := repaired(t, f)
-	if !ok {
-		c.Unknown = "where the NVLinks of these GPUs lead is not known"
-		return c
-	}
 	topos := slices.Clone(p.topos)
-	var err error
-	if topos[host], err = graph.BuildWhatIf(inv, p.Options.WhatIf); err != nil {
-		c.Unknown = err.Error()
-		return c
+	for i := range topos {
+		if i != host && p.domain == "" {
+			continue
+		}
+		inv, ok := repaired(topos[i], f)
+		if !ok {
+			c.Unknown = "where the NVLinks of these GPUs lead is not known"
+			return c
+		}
+		var err error
+		if topos[i], err = graph.BuildWhatIf(inv, p.Options.WhatIf); err != nil {
+			c.Unknown = err.Error()
+			return c
+		}
 	}
 	after := predict(topos, p.Options)
 	if after.Unknown != nil {

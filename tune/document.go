@@ -1,10 +1,10 @@
 package tune
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/expect"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/graph/search"
 	"github.com/ncclmap/ncclmap/probe"
@@ -18,6 +18,7 @@ type ModelDoc struct {
 	Checked      []model.Check          `json:"checked"`
 	Unknown      string                 `json:"unknown,omitempty"` // why there is no prediction, or no times
 	Launch       string                 `json:"launch"`
+	WhatIf       []string               `json:"what_if"` // what is changed from what was seen
 	Settings     []Setting              `json:"settings"`
 	Hosts        []string               `json:"hosts"` // that were seen
 	Nodes        int                    `json:"nodes"` // as NCCL counts them
@@ -35,6 +36,8 @@ type ModelDoc struct {
 	Tuning       []model.Tuning         `json:"tuning"`
 	Estimates    []model.Estimate       `json:"estimates"`
 	Bounds       EstimateBounds         `json:"bounds"`
+	Terms        []Explained            `json:"terms,omitempty"` // of the estimates
+	Published    []expect.Published     `json:"published"`       // runs of this machine's type
 	Assumptions  []graph.NCCLAssumption `json:"assumptions"`
 	Unmodelled   []string               `json:"not_modelled"` // what bears on it and is no part of it
 }
@@ -56,11 +59,16 @@ type EstimateBounds struct {
 // estimates by size.
 func (p *Prediction) Doc() ModelDoc {
 	d := ModelDoc{
-		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: model.Verified(p.version()), Checked: model.Checks(),
-		Launch: cmp.Or(p.Options.Launch, LaunchPerGPU), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
+		Schema: "ncclmap.model/v1", NCCL: p.version().String(), Verified: p.Verified(), Checked: model.Checks(),
+		Launch: p.Options.launch(), WhatIf: append([]string{}, p.Options.WhatIf.Lines()...), Settings: append([]Setting{}, p.Options.Settings...), Hosts: p.Hosts, Nodes: max(1, len(p.Hosts)), Ranks: p.GPUs,
 		Members: [][]int{}, Graphs: []search.Graph{}, Paths: ModelPaths{GPUs: []graph.NCCLPath{}, Nets: []graph.NCCLPath{}},
-		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Bounds: EstimateBounds{"none", model.HighBound}, Assumptions: []graph.NCCLAssumption{},
+		Costs: []LinkCost{}, Tuning: []model.Tuning{}, Estimates: []model.Estimate{}, Published: []expect.Published{}, Bounds: EstimateBounds{"none", "none"}, Assumptions: []graph.NCCLAssumption{},
 		Unmodelled: append([]string{}, p.Unmodelled()...),
+	}
+	for i := range d.Settings {
+		if p.Bears(d.Settings[i]) {
+			d.Settings[i].Why = "not modelled: the prediction does not hold with it"
+		}
 	}
 	d.describe(p)
 	switch {
@@ -122,6 +130,20 @@ func (d *ModelDoc) figures(p *Prediction) {
 	estimates, floor := p.Estimates()
 	d.Estimates = append(d.Estimates, estimates...)
 	d.Bounds.Low = floor.Basis
+	if p.Fit != nil {
+		d.Bounds.High = highBound(p.Fit.Far)
+	}
+	if p.Options.Explain {
+		d.Terms = p.Explain(estimates)
+	}
+	if published, err := p.Published(); err == nil {
+		d.Published = append(d.Published, published...)
+	}
+}
+
+// Verified reports that the model was compared with that version's own results.
+func (p *Prediction) Verified() bool {
+	return p.Asked <= graph.NewestNCCL && model.Verified(p.version())
 }
 
 // version is the NCCL version that the prediction is for.

@@ -78,6 +78,24 @@ func TestOptionsOfSources(t *testing.T) {
 	if o.NCCL.Version != 22707 || o.Model.Algo != "Tree" || o.Model.Proto != "" {
 		t.Errorf("%+v", o)
 	}
+	// What contradicts itself does not count: of several runs nothing, of one run the variable.
+	env := func(name, value, at string) probe.EnvSetting {
+		return probe.EnvSetting{Name: name, Value: value, How: probe.EnvVariable, Origins: []probe.Origin{{Source: probe.SourceNCCLLog, Where: at}}}
+	}
+	for _, c := range []struct {
+		env         []probe.EnvSetting
+		algo, proto string
+		conflict    string
+	}{
+		{[]probe.EnvSetting{env("NCCL_ALGO", "Ring", "a.log:2"), env("NCCL_PROTO", "LL", "a.log:3"), env("NCCL_ALGO", "Tree", "b.log:2")}, "", "", "settings of 2 runs differ; none is used"},
+		{[]probe.EnvSetting{env("NCCL_ALGO", "Ring", "a.log:2"), env("NCCL_PROTO", "LL", "a.log:3"), env("NCCL_ALGO", "Tree", "a.log:9")}, "", "LL", "processes of one run differ in NCCL_ALGO"},
+		{[]probe.EnvSetting{env("NCCL_ALGO", "Ring", "a.log:2"), env("NCCL_DEBUG", "INFO", "a.log:3"), env("NCCL_DEBUG", "WARN", "b.log:3")}, "Ring", "", ""},
+	} {
+		o := OptionsOf(&probe.Inventory{Job: probe.Job{Env: c.env}})
+		if o.Model.Algo != c.algo || o.Model.Proto != c.proto || !strings.HasPrefix(strings.Join(o.Conflicts, ""), c.conflict) || (c.conflict == "") != (len(o.Conflicts) == 0) {
+			t.Errorf("%q %q %v, want %q %q %q", o.Model.Algo, o.Model.Proto, o.Conflicts, c.algo, c.proto, c.conflict)
+		}
+	}
 	inv.Runtime.NCCL = "2.23.4"
 	if o := OptionsOf(inv); o.NCCL.Version != 22304 {
 		t.Errorf("%v", o.NCCL.Version)

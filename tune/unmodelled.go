@@ -12,9 +12,10 @@ import (
 // Unmodelled lists what bears on NCCL's channels here and is no part of the
 // prediction.
 func (p *Prediction) Unmodelled() (out []string) {
+	out = p.bearings()
 	r := p.Search
 	if r == nil || r.Ranks < 2 {
-		return nil
+		return out
 	}
 	on := func(name string) bool {
 		i := slices.IndexFunc(p.Options.Settings, func(s Setting) bool { return s.Name == name })

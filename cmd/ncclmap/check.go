@@ -12,12 +12,14 @@ import (
 	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/open"
+	"github.com/ncclmap/ncclmap/render"
 	"github.com/ncclmap/ncclmap/render/text"
 )
 
 func (a *app) checkCmd() *cobra.Command {
 	var level, old string
 	var apart time.Duration
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "check [SOURCE…]",
 		Short: "Find degraded, misplaced or misreported links",
@@ -25,9 +27,18 @@ func (a *app) checkCmd() *cobra.Command {
 them. A rule that lacks its facts says so and never counts as passed.
 
 With --since, error counters are judged by what they grew since an earlier inventory of
-the same hosts (ncclmap probe -o), and never by their totals.`, len(check.All())),
+the same hosts (ncclmap probe -o), and never by their totals.
+
+--format junit is JUnit XML for CI: a test case for each rule, failed by findings at
+or above --fail-on, skipped where facts were lacking.
+
+`+filterHelp, len(check.All())),
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit, fails, err := failOn(level)
+			if err != nil {
+				return err
+			}
+			f, err := filter.read()
 			if err != nil {
 				return err
 			}
@@ -38,13 +49,17 @@ the same hosts (ncclmap probe -o), and never by their totals.`, len(check.All())
 			if err := anyGPU(c); err != nil {
 				return err
 			}
-			res, err := a.judge(c, old, apart)
+			res, err := a.judge(c, old, apart, f.Rules)
 			if err != nil {
 				return err
 			}
-			if a.format == "json" {
+			res = a.filtered(f, res)
+			switch a.format {
+			case "json":
 				err = a.printJSON(checkDoc{"ncclmap.check/v1", res})
-			} else {
+			case "junit":
+				err = render.WriteJUnit(a.stdout, f.Rules, res, func(s check.Severity) bool { return fails && s >= limit })
+			default:
 				err = text.Findings(a.stdout, res, a.style())
 			}
 			return a.verdict(err, res, limit, fails)
@@ -53,18 +68,19 @@ the same hosts (ncclmap probe -o), and never by their totals.`, len(check.All())
 	failOnFlag(cmd, &level)
 	cmd.Flags().StringVar(&old, "since", "", "judge error counters by their growth since an earlier inventory `FILE` of the same hosts")
 	cmd.Flags().DurationVar(&apart, "apart", 0, "`TIME` between the two readings, such as 60s; inventories do not hold it")
+	filter.register(cmd)
 	return cmd
 }
 
 // judge applies the rules, with the earlier reading in a file if one is named.
-func (a *app) judge(c *probe.Cluster, old string, apart time.Duration) (check.Result, error) {
+func (a *app) judge(c *probe.Cluster, old string, apart time.Duration, rules []check.Rule) (check.Result, error) {
 	switch {
 	case apart < 0:
 		return check.Result{}, fmt.Errorf("--apart %s: must be more than nothing", apart)
 	case old == "" && apart != 0:
 		return check.Result{}, errors.New("--apart is about --since; name the earlier inventory")
 	case old == "":
-		return check.RunCluster(c, check.All())
+		return check.RunCluster(c, rules)
 	}
 	before, _, err := open.Read([]string{old}, a.stdin)
 	if err != nil {
@@ -77,7 +93,7 @@ func (a *app) judge(c *probe.Cluster, old string, apart time.Duration) (check.Re
 	if !slices.ContainsFunc(c.Hosts, func(h *probe.Inventory) bool { return since.Holds(h, len(c.Hosts)) }) {
 		return check.Result{}, exitError{exitUnknown, fmt.Errorf("--since %s: it holds none of the hosts", old)}
 	}
-	return check.RunSince(c, since, check.All())
+	return check.RunSince(c, since, rules)
 }
 
 type checkDoc struct {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/open"
 	"github.com/ncclmap/ncclmap/render/text"
@@ -13,6 +14,7 @@ import (
 
 func (a *app) compareCmd() *cobra.Command {
 	var files []string
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "compare [SOURCE…] --measured FILE",
 		Short: "Set measured times beside predictions, and judge them",
@@ -20,8 +22,14 @@ func (a *app) compareCmd() *cobra.Command {
 bandwidth below what the links carry, slow pairs of hosts, drops, wrong data, and
 settings that were measured to be faster. FILE is output of nccl-tests, text or
 JSON, with NCCL's log in it or without. SOURCE is the machine that ran it; a
-topology file stands for each host of the run.`,
+topology file stands for each host of the run.
+
+` + filterHelp,
 		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := filter.read()
+			if err != nil {
+				return err
+			}
 			_, m, err := a.readMeasured(args, files)
 			if err != nil {
 				return err
@@ -30,6 +38,12 @@ topology file stands for each host of the run.`,
 			if err != nil {
 				return err
 			}
+			if f.Some {
+				if cmp.Result, err = check.RunMeasured(m, f.Rules); err != nil {
+					return err
+				}
+			}
+			cmp.Result = a.filtered(f, cmp.Result)
 			if a.format == "json" {
 				return a.printJSON(cmp)
 			}
@@ -37,6 +51,7 @@ topology file stands for each host of the run.`,
 		},
 	}
 	measuredFlag(cmd, &files)
+	filter.register(cmd)
 	return cmd
 }
 

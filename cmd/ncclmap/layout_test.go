@@ -32,12 +32,14 @@ var layer = []struct {
 	{`graph`, 5},
 	{`graph/search`, 6},
 	{`graph/model`, 7},
+	{`graph/expect`, 8},
 	{`graph/check`, 8},
 	{`tune/compare`, 9},
 	{`tune`, 10},
 	{`render/dot`, 1},
 	{`render/graphviz`, 1},
 	{`render/text`, 11},
+	{`render/chart`, 11},
 	{`render/html`, 12},
 	{`render`, 13},
 	{`cmd/.*`, 20},
@@ -49,6 +51,7 @@ var homes = map[string]string{
 	"github.com/jaypipes/ghw":      "probe/host",
 	"github.com/Mellanox/rdmamap":  "probe/sysfs",
 	"github.com/goccy/go-graphviz": "cmd/ncclmap-graphviz",
+	"gonum.org/v1/plot":            "render/chart",
 	"C":                            "tune/measure",
 }
 

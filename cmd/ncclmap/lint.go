@@ -28,8 +28,12 @@ type lintDoc struct {
 }
 
 // lint judges settings; findings at or above level give exit code 1.
-func (a *app) lint(args []string, level string) error {
+func (a *app) lint(args []string, level string, filter filterFlags) error {
 	limit, fails, err := failOn(level)
+	if err != nil {
+		return err
+	}
+	f, err := filter.read()
 	if err != nil {
 		return err
 	}
@@ -37,11 +41,11 @@ func (a *app) lint(args []string, level string) error {
 	if err != nil {
 		return err
 	}
-	res, err := check.RunCluster(c, check.All())
+	res, err := check.RunCluster(c, f.Rules)
 	if err != nil {
 		return err
 	}
-	doc := lintDoc{"ncclmap.lint/v1", aboutSettings(res), check.Settings(&c.Job)}
+	doc := lintDoc{"ncclmap.lint/v1", aboutSettings(a.filtered(f, res)), check.Settings(&c.Job)}
 	if a.format == "json" {
 		err = a.printJSON(doc)
 	} else {
@@ -54,12 +58,12 @@ func (a *app) lint(args []string, level string) error {
 // settings.
 func aboutSettings(res check.Result) check.Result {
 	ours := func(rule string) bool { return strings.HasPrefix(rule, "env-") }
-	return check.Result{
-		Findings: slices.DeleteFunc(res.Findings, func(f check.Finding) bool { return !ours(f.Rule) }),
-		Gaps: slices.DeleteFunc(res.Gaps, func(g check.Gap) bool {
-			return !ours(g.Rule) && !slices.ContainsFunc(g.Subjects, func(s string) bool { return strings.HasPrefix(s, "file:setting") })
-		}),
-	}
+	res.Findings = slices.DeleteFunc(res.Findings, func(f check.Finding) bool { return !ours(f.Rule) })
+	res.Ignored = slices.DeleteFunc(res.Ignored, func(f check.Ignored) bool { return !ours(f.Rule) })
+	res.Gaps = slices.DeleteFunc(res.Gaps, func(g check.Gap) bool {
+		return !ours(g.Rule) && !slices.ContainsFunc(g.Subjects, func(s string) bool { return strings.HasPrefix(s, "file:setting") })
+	})
+	return res
 }
 
 // readSettings reads the sources; without any, this machine and the settings that

@@ -15,6 +15,7 @@ import (
 
 func (a *app) logCmd() *cobra.Command {
 	var level string
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "log SOURCE…",
 		Short: "Read and judge NCCL_DEBUG logs",
@@ -22,9 +23,15 @@ func (a *app) logCmd() *cobra.Command {
 settings, and for each communicator its ranks, who talks to whom through what, rings
 and trees, what the lines do not prove, and NCCL's own warnings; then what is wrong.
 Sources beside the logs (recorded /sys, topology files, kernel logs) are joined host by
-host, so that the findings can rest on both.`,
+host, so that the findings can rest on both.
+
+` + filterHelp,
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit, fails, err := failOn(level)
+			if err != nil {
+				return err
+			}
+			f, err := filter.read()
 			if err != nil {
 				return err
 			}
@@ -38,10 +45,11 @@ host, so that the findings can rest on both.`,
 			if !anyRecord(&c.Job) {
 				return fmt.Errorf("%s: no line of an NCCL log; run the job with NCCL_DEBUG=INFO", strings.Join(args, ", "))
 			}
-			res, err := check.RunCluster(c, check.All())
+			res, err := check.RunCluster(c, f.Rules)
 			if err != nil {
 				return err
 			}
+			res = a.filtered(f, res)
 			if a.format == "json" {
 				err = a.printJSON(render.NewLogDoc(&c.Job, res))
 			} else {
@@ -51,6 +59,7 @@ host, so that the findings can rest on both.`,
 		},
 	}
 	failOnFlag(cmd, &level)
+	filter.register(cmd)
 	return cmd
 }
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -112,9 +114,13 @@ func (a *app) root() *cobra.Command {
 		Version:       version,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if a.format != "text" && a.format != "json" {
-				return fmt.Errorf("--format %q: want text or json", a.format)
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			formats := []string{"text", "json"}
+			if cmd.Name() == "check" {
+				formats = append(formats, "junit")
+			}
+			if !slices.Contains(formats, a.format) {
+				return fmt.Errorf("--format %q: want %s", a.format, strings.Join(formats, " or "))
 			}
 			if a.quiet && a.verbose {
 				return errors.New("--quiet and --verbose exclude each other")
@@ -123,7 +129,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&a.format, "format", "text", "output of commands that print: text or json")
+	f.StringVar(&a.format, "format", "text", "output of commands that print: text or json; of check also junit")
 	f.StringVar(&a.sysfsRoot, "sysfs-root", "", "look at the recorded root in `DIR` instead of this machine")
 	f.StringVar(&a.host, "host", "", "of sources that hold several hosts, look at the one called `NAME`")
 	f.BoolVar(&a.quiet, "quiet", false, "print data and errors only")

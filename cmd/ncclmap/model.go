@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/graph/expect"
 	"github.com/ncclmap/ncclmap/graph/model"
 	"github.com/ncclmap/ncclmap/probe"
 	"github.com/ncclmap/ncclmap/probe/ncclenv"
@@ -34,19 +36,27 @@ type modelFlags struct {
 	launch      string
 	collectives []string
 	sizes       string
+	score       bool
+	output      string
+	beside      []string
+	measured    []string
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
-	c.Flags().IntVar(&f.nodes, "nodes", 1, "hosts with this topology")
+	c.Flags().IntVar(&f.nodes, "nodes", 1, "hosts with this topology; of one NVLink domain as far as it reaches")
 	c.Flags().IntSliceVar(&f.gpus, "gpus", nil, "NCCL dev numbers of the GPUs that a job sees (default all)")
 	c.Flags().BoolVar(&f.noP2P, "no-p2p", false, "the driver refuses peer access between GPUs")
-	c.Flags().StringVar(&f.version, "nccl", "", "NCCL `VERSION` whose model to use (default from the sources, else "+graph.NewestNCCL.String()+")")
+	c.Flags().StringVar(&f.version, "nccl", "", "NCCL `VERSION` whose model to use, "+graph.OldestNCCL.String()+" to "+graph.NewestNCCL.String()+" (default from the sources, else "+graph.NewestNCCL.String()+")")
 	c.Flags().StringVar(&f.env, "env", "", "settings in effect: a `FILE` of NAME=value lines, a shell script, nccl.conf, a launch line or YAML")
 	c.Flags().StringVar(&f.launch, "launch", tune.LaunchPerGPU, "how ranks are started: per-gpu, one process each, or single, one process for all")
 	c.Flags().StringSliceVar(&f.collectives, "collective", model.Modelled(), "`LIST` of collectives, also SendRecv and AllToAll")
 	c.Flags().StringVar(&f.sizes, "sizes", tune.DefaultSizes, "sizes as `FIRST:LAST:FACTOR`, bytes; K, M and G are powers of 1024")
 	c.Flags().BoolVar(&f.bound, "bound", false, "also tell what the links themselves allow")
-	c.Flags().BoolVar(&f.explain, "explain", false, "also the terms of NCCL's figures, and the links that limit them")
+	c.Flags().BoolVar(&f.explain, "explain", false, "also the terms of NCCL's figures and of the expectation, and the links that limit them")
+	c.Flags().BoolVar(&f.score, "score", false, "print how well the expectation does on runs that a fit had not seen, and stop")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "also write the curves, bus bandwidth against size, to `FILE`: .csv, .svg or .png")
+	c.Flags().StringArrayVar(&f.beside, "beside", nil, "in the curves also those of another `SOURCE`; may repeat")
+	c.Flags().StringArrayVar(&f.measured, "measured", nil, "`FILE` with runs of this machine (nccl-tests, samples), which then correct the expectation; may repeat")
 	c.Flags().StringArrayVar(&f.without, "without", nil, "what if this `SUBJECT` were gone: a key or label (GPU3, hca:mlx5_0), or a link A--B; may repeat")
 	c.Flags().StringArrayVar(&f.setLinks, "set-link", nil, "what if the links between A and B had this rate in all: `A--B=RATE`, in GB/s; may repeat")
 }
@@ -62,6 +72,9 @@ func (f *modelFlags) options(o tune.ModelOptions) (tune.ModelOptions, error) {
 	var err error
 	if f.version != "" {
 		if o.NCCL.Version, err = graph.ParseNCCLVersion(f.version); err != nil {
+			return o, fmt.Errorf("--nccl: %w", err)
+		}
+		if err = o.NCCL.Version.Modelled(); err != nil {
 			return o, fmt.Errorf("--nccl: %w", err)
 		}
 	}
@@ -100,7 +113,7 @@ func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions
 		if live {
 			for _, s := range os.Environ() {
 				if name, value, _ := strings.Cut(s, "="); strings.HasPrefix(name, "NCCL_") {
-					o.Set(name, value)
+					o.SetFrom(name, value, "environment")
 				}
 			}
 		}
@@ -114,6 +127,9 @@ func (f *modelFlags) settings(o tune.ModelOptions, live bool) (tune.ModelOptions
 	file, err := ncclenv.Parse(filepath.Base(f.env), r)
 	if err != nil {
 		return o, fmt.Errorf("--env: %w", err)
+	}
+	if !slices.ContainsFunc(file.Effective(), func(a ncclenv.Assignment) bool { return strings.HasPrefix(a.Name, "NCCL_") }) {
+		return o, fmt.Errorf("--env %s: no NCCL setting in it", f.env)
 	}
 	o = tune.ModelOptions{NCCL: graph.NCCLOptions{Version: o.NCCL.Version}}
 	o.SetFile(file)
@@ -143,22 +159,32 @@ func (a *app) modelCmd() *cobra.Command {
 	f := &modelFlags{}
 	c := &cobra.Command{
 		Use:   "model [SOURCE…]",
-		Short: "Predict the rings and trees that NCCL builds, and what it believes of each collective and size",
+		Short: "Predict the rings and trees that NCCL builds, what it believes of each collective and size, and what to expect",
 		Long: `Predict what NCCL builds on this topology, on one host or on several like it: the
 graphs that its search finds, the channels of the communicator and its rings; and
 by NCCL's own cost model, for each collective and size, the algorithm, protocol,
-channels and threads that it chooses and the time that it believes in. Nothing
-here was fitted to measurements: what a run takes may differ much.
+channels and threads that it chooses and the time that it believes in. Beside that
+stands what a run can be expected to take, with a 90 % interval, by a form that was
+fitted to measured runs; where nothing like it was measured only bounds.
 
 Several hosts are taken as one job on all their GPUs, unequal as they may be; hosts
-of one NVLink domain are one node. With --host it is about one of them.
+of one NVLink domain are one node, and so are those of --nodes where the host is in
+a domain, up to 72 GPUs. With --host it is about one of them.
 
 Settings count as a job has them that a log among the sources shows, as the
 environment has them where this machine is looked at, or as --env FILE gives them.
-With --without and --set-link it predicts for what might be instead of what is.`,
+Where logs of several runs contradict each other none counts. A setting that would
+change what NCCL builds and that the model does not know is told as not modelled.
+With --without and --set-link it predicts for what might be instead of what is;
+--verbose names the links, and prints the rings of all channels.
+
+It ends with 3 where there is no prediction.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := f.options(tune.ModelOptions{}); err != nil {
 				return err
+			}
+			if f.score {
+				return a.printScore()
 			}
 			c, err := a.readHosts(args)
 			if err != nil {
@@ -171,12 +197,40 @@ With --without and --set-link it predicts for what might be instead of what is.`
 			if err != nil {
 				return err
 			}
-			if a.format == "json" {
-				return a.printJSON(p.Doc())
+			if err := a.useMeasured(&p, f.measured); err != nil {
+				return err
 			}
-			return text.Model(a.stdout, p)
+			if f.output != "" {
+				return a.writeCurves(f, &p, args)
+			}
+			if a.format == "json" {
+				err = a.printJSON(p.Doc())
+			} else {
+				err = text.Model(a.stdout, p, a.verbose)
+			}
+			if err == nil && p.Unknown != nil {
+				err = exitError{exitUnknown, errors.New("")}
+			}
+			return err
 		},
 	}
 	f.add(c)
 	return c
+}
+
+// printScore prints the score sheet of the expectation.
+func (a *app) printScore() error {
+	points, err := expect.Points()
+	if err != nil {
+		return err
+	}
+	score, err := expect.ScoreOf(points)
+	if err != nil {
+		return err
+	}
+	if a.format == "json" {
+		return a.printJSON(score)
+	}
+	_, err = fmt.Fprint(a.stdout, score)
+	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe/ncclenv"
 	"github.com/ncclmap/ncclmap/render"
 	"github.com/ncclmap/ncclmap/render/text"
@@ -16,14 +17,22 @@ import (
 
 func (a *app) reportCmd() *cobra.Command {
 	var dir, level string
+	var filter filterFlags
 	cmd := &cobra.Command{
 		Use:   "report [SOURCE…] -d DIR",
 		Short: "Everything at once: inventory, findings, prediction, diagram, settings, one page",
 		Long: `Everything at once, into DIR: inventory.json findings.json model.json
 topology.dot topology.svg nccl.env and report.html, one self-contained page.
-Either all files are written or none.`,
+Either all files are written or none.
+
+` + filterHelp + ` Prediction and
+settings rest on all findings all the same.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit, fails, err := failOn(level)
+			if err != nil {
+				return err
+			}
+			f, err := filter.read()
 			if err != nil {
 				return err
 			}
@@ -31,6 +40,10 @@ Either all files are written or none.`,
 			if err != nil {
 				return err
 			}
+			if f.Some {
+				an.Check = check.Run(an.Topo, f.Rules)
+			}
+			an.Check = a.filtered(f, an.Check)
 			r, done, err := a.report(an, true)
 			if err != nil {
 				return err
@@ -53,6 +66,7 @@ Either all files are written or none.`,
 	cmd.Flags().StringVarP(&dir, "dir", "d", "", "`DIR` to write into; made if missing (required)")
 	_ = cmd.MarkFlagRequired("dir")
 	failOnFlag(cmd, &level)
+	filter.register(cmd)
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -15,6 +14,7 @@ import (
 func (a *app) tuneCmd() *cobra.Command {
 	var file, dialect, level string
 	var lint bool
+	var filter filterFlags
 	var measured []string
 	cmd := &cobra.Command{
 		Use:   "tune [--lint] [SOURCE…] [--measured FILE] [-o FILE]",
@@ -27,13 +27,15 @@ measured to be faster (--measured).
 Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 --env-file and systemd's EnvironmentFile).
 
-` + lintHelp,
+` + lintHelp + "\n\n" + filterHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case lint:
-				return a.lint(args, level)
-			case cmd.Flags().Changed("fail-on"):
-				return errors.New("--fail-on goes with --lint")
+			if lint {
+				return a.lint(args, level, filter)
+			}
+			for _, name := range []string{"fail-on", "rules", "ignore", "ignore-file"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s goes with --lint", name)
+				}
 			}
 			d, err := ncclenv.ParseDialect(dialect)
 			if err != nil {
@@ -55,6 +57,7 @@ Dialects: sh (export NAME=value, to be sourced) and env (NAME=value, for docker
 	cmd.Flags().StringVar(&dialect, "dialect", string(ncclenv.Shell), "how settings are spelt: sh or env")
 	cmd.Flags().BoolVar(&lint, "lint", false, "judge the settings in the sources, write none")
 	failOnFlag(cmd, &level)
+	filter.register(cmd)
 	cmd.MarkFlagsMutuallyExclusive("lint", "output")
 	cmd.MarkFlagsMutuallyExclusive("lint", "measured")
 	cmd.MarkFlagsMutuallyExclusive("lint", "dialect")

@@ -126,6 +126,9 @@ type Rule struct {
 type Result struct {
 	Findings []Finding `json:"findings"`
 	Gaps     []Gap     `json:"gaps"`
+	// Ignored and Rules are what a [Filter] did; nil without one.
+	Ignored []Ignored `json:"ignored,omitzero"`
+	Rules   []string  `json:"rules,omitzero"` // that ran, where not all did
 }
 
 // Run applies the rules to one host and to the jobs that its inventory holds.

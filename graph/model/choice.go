@@ -48,11 +48,27 @@ func (m *Model) Choose(collective string, bytes int64) (c Choice, ok bool) {
 	if best < 0 {
 		return Choice{}, false
 	}
-	x := m.usable[coll][best]
-	c.Algo, c.Proto = algorithmNames[x.algo], protocolNames[x.proto]
+	return m.choice(coll, &m.usable[coll][best], bytes, c.TimeUS), true
+}
+
+func (m *Model) choice(coll int, x *candidate, bytes int64, us float64) Choice {
+	c := Choice{Algo: algorithmNames[x.algo], Proto: protocolNames[x.proto], TimeUS: us}
 	c.Channels, c.Threads = m.launch(x.algo, x.proto, bytes)
 	c.ChannelsUsed = m.spread(coll, x.algo, x.proto, c.Channels, c.Threads, bytes)
-	return c, true
+	return c
+}
+
+// Alternatives returns all that NCCL may run an operation with, in its order.
+func (m *Model) Alternatives(collective string, bytes int64) (out []Choice) {
+	coll, ok := collectiveIndex(collective)
+	if !ok || bytes < 0 || m.comm.Ranks == 1 {
+		return nil
+	}
+	for i := range m.usable[coll] {
+		x := &m.usable[coll][i]
+		out = append(out, m.choice(coll, x, bytes, m.time(coll, x, bytes)))
+	}
+	return out
 }
 
 // Time returns what NCCL believes an operation of so many bytes takes with one

@@ -18,12 +18,11 @@ type Estimate struct {
 	TimeUS     probe.Opt[float64] `json:"time_us"`      // what we expect; not without calibration
 	BusBWGBs   probe.Opt[float64] `json:"busbw_gbs"`    // of TimeUS
 	LowUS      probe.Opt[float64] `json:"low_us"`       // see [Floor]
-	HighUS     probe.Opt[float64] `json:"high_us"`      // see [HighBound]
+	HighUS     probe.Opt[float64] `json:"high_us"`
 	Calibrated bool               `json:"calibrated"`
+	// Uncalibrated says why there is no TimeUS.
+	Uncalibrated string `json:"uncalibrated,omitempty"`
 }
-
-// HighBound is what the upper bound of an [Estimate] stands on.
-const HighBound = "none: nothing bounds from above what a run may take, and no measurements were fitted"
 
 // Why an [Estimate] has no choice.
 const (

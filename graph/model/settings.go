@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -76,6 +77,15 @@ func (s *Settings) setThresholds(value string) error {
 	return nil
 }
 
+// refusal is that of NCCL to start with a setting.
+type refusal struct{ error }
+
+// Refused reports an error of [New] that NCCL itself has: it does not start.
+func Refused(err error) bool {
+	var r refusal
+	return errors.As(err, &r)
+}
+
 // permits says what a setting of algorithms or protocols leaves: by collective
 // and word whether it may be used, and whether the setting speaks of the
 // collective at all.
@@ -96,7 +106,7 @@ func readPermits(name, value string, v graph.NCCLVersion) (p permits, err error)
 	}
 	rows, _, err := variable.Selections(value, v.String())
 	if err != nil {
-		return p, fmt.Errorf("%s=%q: %w: NCCL %v refuses to start", name, probe.Excerpt(value), err, v)
+		return p, refusal{fmt.Errorf("%s=%q: %w: NCCL %v refuses to start", name, probe.Excerpt(value), err, v)}
 	}
 	for _, row := range rows {
 		i, ok := collectiveIndex(row.Function)

@@ -12,8 +12,8 @@ import (
 // defaults.
 type Options struct {
 	Hosts       int            // with this topology; 0 is 1
-	MinChannels int            // NCCL_MIN_NCHANNELS, NCCL_MIN_CTAS
-	MaxChannels int            // NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS
+	MinChannels int            // NCCL_MIN_NCHANNELS, NCCL_MIN_NRINGS, NCCL_MIN_CTAS
+	MaxChannels int            // NCCL_MAX_NCHANNELS, NCCL_MAX_NRINGS, NCCL_MAX_CTAS
 	CrossNIC    probe.Opt[int] // NCCL_CROSS_NIC
 	NoNVLS      bool           // NCCL_NVLS_ENABLE=0
 	NVLSCount   int            // NCCL_NVLS_NCHANNELS
@@ -31,6 +31,7 @@ func (o Options) crossNIC() int { return o.CrossNIC.Or(2) }
 func (o *Options) Set(name, value string) (known bool, err error) {
 	counts := map[string]*int{
 		"NCCL_MIN_NCHANNELS": &o.MinChannels, "NCCL_MIN_CTAS": &o.MinChannels, "NCCL_MAX_NCHANNELS": &o.MaxChannels, "NCCL_MAX_CTAS": &o.MaxChannels,
+		"NCCL_MIN_NRINGS": &o.MinChannels, "NCCL_MAX_NRINGS": &o.MaxChannels,
 		"NCCL_NVLS_NCHANNELS": &o.NVLSCount, "NCCL_NCHANNELS_PER_NET_PEER": &o.PerNetPeer, "NCCL_MIN_P2P_NCHANNELS": &o.MinP2P, "NCCL_MAX_P2P_NCHANNELS": &o.MaxP2P,
 	}
 	to, known := counts[name]

@@ -17,7 +17,8 @@ import (
 var pageSource string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"join": strings.Join,
+	"join":    strings.Join,
+	"ignored": text.IgnoredText,
 }).Parse(pageSource))
 
 type view struct {
@@ -29,6 +30,7 @@ type view struct {
 	Counts     string
 	Worst      string
 	NotChecked string
+	Scope      string
 	Prediction string
 	Model      string
 	Matrix     matrix
@@ -49,7 +51,7 @@ type cell struct{ Code, Class string }
 func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	v := view{
 		Analysis: an, Version: version, Host: text.HostLine(an.Topo), Machine: text.Machine(an.Topo),
-		Counts: text.Counts(an.Check), Worst: "fine", NotChecked: text.NotChecked(an.Check),
+		Counts: text.Counts(an.Check), Worst: "fine", NotChecked: text.NotChecked(an.Check), Scope: text.Scope(an.Check),
 		Prediction: text.Prediction(an), Matrix: matrixOf(an.Topo), SVG: template.HTML(svg),
 	}
 	v.Title = "ncclmap report"
@@ -58,12 +60,12 @@ func Write(w io.Writer, an *tune.Analysis, svg []byte, version string) error {
 	}
 	if worst, any := an.Check.Worst(); any {
 		v.Worst = worst.String()
-	} else if len(an.Check.Gaps) > 0 {
-		v.Worst = "" // nothing found, but not everything was looked at
+	} else if len(an.Check.Gaps)+len(an.Check.Ignored)+len(an.Check.Rules) > 0 {
+		v.Worst = "" // nothing found, but not everything was looked at or told
 	}
 	var model, env, tree bytes.Buffer
 	for _, err := range []error{
-		text.Model(&model, an.Pred),
+		text.Model(&model, an.Pred, false),
 		ncclenv.Write(&env, ncclenv.Shell, an.Plan.Head(), an.Plan.Settings()),
 		text.Tree(&tree, an.Topo, nil),
 	} {

@@ -43,7 +43,7 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 		gaps(out, res.Gaps)
 	}
 	if len(res.Findings) == 0 {
-		fmt.Fprintf(out, "no findings%s\n", limits(res))
+		fmt.Fprintf(out, "no findings%s\n", Scope(res))
 	}
 	for _, f := range alike(res.Findings) {
 		fmt.Fprintf(out, "%s %s: %s\n", s.paint(f.Severity), f.Rule, f.subjects())
@@ -58,7 +58,28 @@ func Findings(w io.Writer, res check.Result, s Style) error {
 			}
 		}
 	}
+	ignored(out, res.Ignored, s)
 	return out.Flush()
+}
+
+// ignored says how many findings are hidden; Style.Verbose lists them.
+func ignored(w io.Writer, list []check.Ignored, s Style) {
+	if len(list) > 0 && !s.Verbose {
+		fmt.Fprintf(w, "%s ignored: --verbose lists them\n", plural(len(list), "finding"))
+		return
+	}
+	for _, f := range list {
+		fmt.Fprintf(w, "ignored %s\n", IgnoredText(f))
+	}
+}
+
+// IgnoredText is what is put up with, in one line.
+func IgnoredText(f check.Ignored) string {
+	line := fmt.Sprintf("%s %s: %s: %s; ", f.Severity, f.Rule, subjects(f.Subjects), f.Observed)
+	if until, ok := f.Until.Get(); ok {
+		line += "until " + until + ": "
+	}
+	return line + f.Reason
 }
 
 // subjects lists keys; of very many, some and their number.
@@ -139,7 +160,7 @@ func NotChecked(res check.Result) string {
 // Counts is the findings in a few words: "1 critical, 2 info".
 func Counts(res check.Result) string {
 	if len(res.Findings) == 0 {
-		return "none" + limits(res)
+		return "none" + Scope(res)
 	}
 	n := map[check.Severity]int{}
 	for _, f := range res.Findings {
@@ -151,15 +172,26 @@ func Counts(res check.Result) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[s], s))
 		}
 	}
+	if n := len(res.Ignored); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d ignored", n))
+	}
 	return strings.Join(parts, ", ")
 }
 
-// limits says that a result holds only for part of the machine.
-func limits(res check.Result) string {
-	if len(res.Gaps) == 0 {
-		return ""
+// Scope says of what a result that has no findings holds: of some rules, of part of
+// the machine, but for what is ignored.
+func Scope(res check.Result) string {
+	var s string
+	if n := len(res.Rules); n > 0 {
+		s = " by the " + plural(n, "rule") + " asked for"
 	}
-	return " in what could be checked"
+	if len(res.Gaps) > 0 {
+		s += " in what could be checked"
+	}
+	if len(res.Ignored) > 0 {
+		s += " but for those ignored"
+	}
+	return s
 }
 
 // Inventory prints a host as tree and matrix, with what could not be read and

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -12,10 +13,7 @@ import (
 
 // version is the NCCL version that a prediction is for.
 func version(p tune.Prediction) graph.NCCLVersion {
-	if p.View == nil {
-		return graph.NewestNCCL
-	}
-	return p.View.Options.Version
+	return cmp.Or(p.Options.NCCL.Version, graph.NewestNCCL)
 }
 
 // what says what is predicted.
@@ -25,7 +23,7 @@ func what(p tune.Prediction) string {
 		return plural(p.GPUs, "GPU")
 	}
 	text := plural(r.Ranks, "GPU")
-	if hosts := max(len(p.Hosts), r.Members[len(r.Members)-1].Host+1); hosts > 1 {
+	if hosts := p.HostCount(); hosts > 1 {
 		text += fmt.Sprintf(" on %d hosts", hosts)
 	}
 	if r.Nodes > 1 {
@@ -35,7 +33,7 @@ func what(p tune.Prediction) string {
 }
 
 // printGraphs prints what the searches found in the words of NCCL's log.
-func printGraphs(out io.Writer, r *search.Result) {
+func printGraphs(out io.Writer, r *search.Result, verbose bool) {
 	fmt.Fprintf(out, "\n%d coll channels, %d nvls channels, %d p2p channels, %d p2p channels per peer\n", r.Channels, r.NVLSChannels, r.P2PChannels, r.PerPeer)
 	for _, g := range r.Graphs {
 		fmt.Fprintf(out, "\n%s: Pattern %d, crossNic %d, nChannels %d, bw %f/%f, type %v/%v, sameChannels %d\n",
@@ -50,7 +48,12 @@ func printGraphs(out io.Writer, r *search.Result) {
 	}
 	fmt.Fprintln(out)
 	rings := r.Rings()
+	const shown = 4
 	for c := 0; c < len(rings); {
+		if c >= shown && !verbose {
+			fmt.Fprintf(out, "and %d more (--verbose)\n", len(rings)-c)
+			break
+		}
 		line, last := ringLine(rings[c]), c
 		for last+1 < len(rings) && ringLine(rings[last+1]) == line {
 			last++

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,18 +36,22 @@ func Prediction(an *tune.Analysis) string {
 
 // Model prints the prediction: graphs, and by collective and size what NCCL would
 // run and believe; where the options ask for it the terms of its figures.
-func Model(w io.Writer, p tune.Prediction) error {
+// With verbose it prints all rings and the names of the links.
+func Model(w io.Writer, p tune.Prediction, verbose bool) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "NCCL %s's own model: %s\n", version(p), what(p))
-	if !model.Verified(version(p)) {
-		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
+	for _, what := range p.Options.WhatIf.Lines() {
+		fmt.Fprintf(out, "what if: %s\n", what)
 	}
-	printSettings(out, p.Options.Settings)
-	for _, a := range p.Assumptions() {
-		fmt.Fprintf(out, "assumed: %s\n", a)
+	if !model.Verified(version(p)) && p.Unknown == nil {
+		fmt.Fprintln(out, "unverified: this version's model was read, not compared with results of its own")
 	}
 	for _, what := range p.Unmodelled() {
 		fmt.Fprintf(out, "not modelled: %s\n", what)
+	}
+	printSettings(out, &p)
+	for _, a := range p.Assumptions() {
+		fmt.Fprintf(out, "assumed: %s\n", a)
 	}
 	if p.Unknown != nil {
 		fmt.Fprintf(out, "no prediction: %s\n", p.Unknown)
@@ -56,29 +61,74 @@ func Model(w io.Writer, p tune.Prediction) error {
 		fmt.Fprintln(out, "no prediction: one GPU has nobody to talk to")
 		return out.Flush()
 	}
-	printGraphs(out, p.Search)
+	printSummary(out, &p)
+	if p.Untimed == nil {
+		printEstimates(out, &p)
+	}
+	printGraphs(out, p.Search, verbose)
 	printCosts(out, &p)
 	printBound(out, p.Bound)
-	if p.Untimed != nil {
-		fmt.Fprintf(out, "\nno times: %s\n", p.Untimed)
-		return out.Flush()
-	}
-	printEstimates(out, &p)
-	if p.Options.Explain {
+	if p.Untimed == nil && p.Options.Explain {
 		explainModel(out, &p)
+	}
+	if verbose {
+		fmt.Fprintf(out, "\nLinks, as --without and --set-link take them:\n")
+		for _, l := range p.Links() {
+			fmt.Fprintf(out, "  %s\n", l)
+		}
 	}
 	return out.Flush()
 }
 
-func printSettings(out io.Writer, settings []tune.Setting) {
+// printSummary prints what is built and what NCCL makes of the largest size.
+func printSummary(out io.Writer, p *tune.Prediction) {
+	r := p.Search
+	fmt.Fprintf(out, "\n%s, %s", plural(r.Nodes, "node"), plural(r.Channels, "channel"))
+	if r.NVLSChannels > 0 {
+		fmt.Fprintf(out, ", %d for NVLS", r.NVLSChannels)
+	}
+	for i, g := range r.Graphs {
+		lead := ";"
+		if i > 0 {
+			lead = ","
+		}
+		gbs := g.BWIntra
+		if r.Nodes > 1 {
+			gbs = g.BWInter
+		}
+		fmt.Fprintf(out, "%s %s %d × %s GB/s", lead, g.Pattern, g.Channels, num(gbs))
+	}
+	fmt.Fprintln(out, ".")
+	if p.Untimed != nil {
+		fmt.Fprintf(out, "no times: %s\n", p.Untimed)
+		return
+	}
+	estimates, _ := p.Estimates()
+	for i, e := range estimates {
+		if i+1 < len(estimates) && estimates[i+1].Collective == e.Collective {
+			continue
+		}
+		if c, ok := e.Choice.Get(); ok {
+			factor, _ := model.BusFactor(e.Collective, r.Ranks)
+			busbw := num(float64(e.Bytes) / (1000 * e.NCCLTimeUS.Or(0)) * factor)
+			fmt.Fprintf(out, "%s of %s: %s %s on %s, busbw %s GB/s believed.\n", e.Collective, size(e.Bytes), c.Algo, c.Proto, plural(c.ChannelsUsed, "channel"), busbw)
+		}
+	}
+}
+
+func printSettings(out io.Writer, p *tune.Prediction) {
 	var not []string
-	for _, s := range settings {
+	for _, s := range p.Options.Settings {
+		from := ""
+		if s.From != "" {
+			from = " (" + s.From + ")"
+		}
 		if s.Used {
-			fmt.Fprintf(out, "setting: %s=%s\n", s.Name, s.Value)
+			fmt.Fprintf(out, "setting: %s=%s%s\n", s.Name, s.Value, from)
 			for _, c := range s.Complaints {
 				fmt.Fprintf(out, "  %s\n", c)
 			}
-		} else {
+		} else if !p.Bears(s) && !s.Contradicted && !slices.Contains(not, s.Name) {
 			not = append(not, s.Name)
 		}
 	}
@@ -87,42 +137,81 @@ func printSettings(out io.Writer, settings []tune.Setting) {
 	}
 }
 
-// printEstimates prints a table by size for each collective.
+// printEstimates prints a table by size for each collective: what NCCL runs and
+// believes, and what to expect.
 func printEstimates(out io.Writer, p *tune.Prediction) {
 	estimates, floor := p.Estimates()
-	last := ""
+	last, uncalibrated := "", map[string]bool{}
 	for _, e := range estimates {
 		if e.Collective != last {
 			last = e.Collective
-			fmt.Fprintf(out, "\n%s\n  %8s  %-13s %-6s %8s %7s %12s %8s %8s %12s\n", e.Collective, "size", "algorithm", "proto", "channels", "threads", "believed µs", "algbw", "busbw", "at least µs")
+			fmt.Fprintf(out, "\n%s\n  %8s  %-13s %-6s %8s %11s %11s %19s %8s %11s\n", e.Collective,
+				"size", "algorithm", "proto", "channels", "believed µs", "expected µs", "90 % interval", "busbw", "at least µs")
 		}
 		low := "?"
-		if us, ok := e.LowUS.Get(); ok {
+		if us, ok := e.LowUS.Get(); ok && !e.Calibrated {
 			low = num(us)
 			if us < 0.01 {
 				low = "<0.01"
 			}
 		}
-		c, ok := e.Choice.Get()
-		if !ok {
-			fmt.Fprintf(out, "  %8s  %-13s %-6s %8s %7s %12s %8s %8s %12s\n", size(e.Bytes), "-", "-", "-", "-", "-", "-", "-", low)
-			continue
+		expected, interval, busbw := "?", "?", "?"
+		switch {
+		case e.Calibrated:
+			expected, busbw, low = num(e.TimeUS.Or(0)), num(e.BusBWGBs.Or(0)), ""
+			interval = num(e.LowUS.Or(0)) + " – " + num(e.HighUS.Or(0))
+		case e.HighUS.Known():
+			interval = "below " + num(e.HighUS.Or(0))
 		}
-		us := e.NCCLTimeUS.Or(0)
-		gbs := float64(e.Bytes) / (1000 * us)
-		factor, _ := model.BusFactor(e.Collective, p.Search.Ranks)
-		fmt.Fprintf(out, "  %8s  %-13s %-6s %8d %7d %12s %8s %8s %12s\n", size(e.Bytes), c.Algo, c.Proto, c.ChannelsUsed, c.Threads, num(us), num(gbs), num(gbs*factor), low)
+		if e.Uncalibrated != "" {
+			uncalibrated[e.Uncalibrated] = true
+		}
+		algo, proto, channels, believed := "-", "-", "-", "-"
+		if c, ok := e.Choice.Get(); ok {
+			algo, proto, channels, believed = c.Algo, c.Proto, strconv.Itoa(c.ChannelsUsed), num(e.NCCLTimeUS.Or(0))
+		}
+		fmt.Fprintf(out, "  %8s  %-13s %-6s %8s %11s %11s %19s %8s %11s\n", size(e.Bytes), algo, proto, channels, believed, expected, interval, busbw, low)
 	}
 	for i, e := range estimates {
 		if e.Why != "" && (i == 0 || estimates[i-1].Collective != e.Collective) {
 			fmt.Fprintf(out, "\n%s: %s.\n", e.Collective, e.Why)
 		}
 	}
-	fmt.Fprint(out, `
-What NCCL believes, by which it chooses, is not what a run will measure. Channels
-are those that carry data; algbw and busbw follow from the believed time, in GB/s.
-`)
+	fmt.Fprintf(out, `
+Believed: by NCCL's own model, by which it chooses. Expected: by a form that was
+fitted to measured runs; busbw follows from it, in GB/s. Channels are those that
+carry data. Launch: %s.
+`, launchWords(p))
+	for _, why := range slices.Sorted(maps.Keys(uncalibrated)) {
+		fmt.Fprintf(out, "?: %s.\n", why)
+	}
 	fmt.Fprintf(out, "At least: %s.\n", floor.Basis)
+	printPublished(out, p)
+}
+
+func launchWords(p *tune.Prediction) string {
+	if p.Options.Launch == tune.LaunchSingle {
+		return "one process for all GPUs"
+	}
+	return "one process per GPU"
+}
+
+// printPublished prints what others measured on machines of this type.
+func printPublished(out io.Writer, p *tune.Prediction) {
+	published, err := p.Published()
+	if err != nil || len(published) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nPublished runs of this machine type, busbw in GB/s: least – median – most (runs)")
+	var sources []string
+	for _, r := range published {
+		fmt.Fprintf(out, "  %-14s %5s  %s – %s – %s (%d)\n", r.Collective, size(r.Bytes), num(r.Min), num(r.Median), num(r.Max), r.N)
+		sources = append(sources, r.Sources...)
+	}
+	slices.Sort(sources)
+	for _, s := range slices.Compact(sources) {
+		fmt.Fprintf(out, "  source: %s\n", s)
+	}
 }
 
 // size prints bytes in the words of nccl-tests, where they are even.
@@ -144,6 +233,16 @@ func explainModel(out io.Writer, p *tune.Prediction) {
 		for _, b := range bottlenecks {
 			fmt.Fprintf(out, "  %s: %s\n", b.Pattern, b)
 		}
+	}
+	estimates, _ := p.Estimates()
+	for _, x := range p.Explain(estimates) {
+		how := "fitted"
+		if !x.Calibrated {
+			how = "not calibrated"
+		}
+		fmt.Fprintf(out, "\n%s of %s, %s: what is expected (%s)\n", x.Collective, size(x.Bytes), strings.TrimSpace(x.Algo+" "+x.Proto), how)
+		printTerms(out, "time =", "+", x.Terms)
+		fmt.Fprintf(out, "  bytes are held back by %s\n", x.Bottleneck)
 	}
 	var off []model.Tuning
 	for _, t := range p.Model.Tuning() {
