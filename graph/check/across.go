@@ -110,14 +110,12 @@ func runCluster(c *probe.Cluster, since *Since, rules []Rule) (Result, error) {
 			return Result{}, fmt.Errorf("host %s: %w", c.Hosts[i].Host.Name, err)
 		}
 	}
-	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
-	for i, r := range results {
-		if len(topos) > 1 {
-			r.prefix(c.Hosts[i].Host.Name)
+	if len(topos) > 1 {
+		for i := range results {
+			results[i].prefix(c.Hosts[i].Host.Name)
 		}
-		out.Findings = append(out.Findings, r.Findings...)
-		out.Gaps = append(out.Gaps, r.Gaps...)
 	}
+	out := concat(results)
 	for _, g := range c.Gaps {
 		how := g.How
 		if how == "" {

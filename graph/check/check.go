@@ -178,12 +178,18 @@ func OnlyInJobs(inv *probe.Inventory) bool {
 
 // Join puts results together, in the same order as Run.
 func Join(results ...Result) Result {
+	out := concat(results)
+	out.sort()
+	return out
+}
+
+// concat puts results one after the other.
+func concat(results []Result) Result {
 	out := Result{Findings: []Finding{}, Gaps: []Gap{}}
 	for _, r := range results {
 		out.Findings = append(out.Findings, r.Findings...)
 		out.Gaps = append(out.Gaps, r.Gaps...)
 	}
-	out.sort()
 	return out
 }
 

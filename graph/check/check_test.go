@@ -355,11 +355,11 @@ func TestSourcesInEvidence(t *testing.T) {
 
 func TestNCCLBefore(t *testing.T) {
 	for v, want := range map[string]bool{"2.11.4": true, "2.12.0": false, "2.28.3": false, "3.0": false, "": false, "master": false, "1.9": true} {
-		if got := ncclBefore(v, 2, 12); got != want {
+		if got := NCCLBefore(v, 2, 12); got != want {
 			t.Errorf("%q: %v", v, got)
 		}
 	}
-	if !ncclBefore("2.25.0", 2, 25, 1) || ncclBefore("2.25.1", 2, 25, 1) || ncclBefore("2.26", 2, 25, 1) {
+	if !NCCLBefore("2.25.0", 2, 25, 1) || NCCLBefore("2.25.1", 2, 25, 1) || NCCLBefore("2.26", 2, 25, 1) {
 		t.Error("the patch level is not compared")
 	}
 }

@@ -52,7 +52,7 @@ func runEnvAlgoForced(a *Across) {
 				f.Observed += "their calls fail from NCCL 2.24 on; before, NCCL fell back to Ring"
 			default:
 				f.Observed += "NCCL " + s.nccl + " falls back to Ring"
-				if ncclBefore(s.nccl, 2, 22) {
+				if NCCLBefore(s.nccl, 2, 22) {
 					f.Observed += ", and NCCL_PROTO is lost for them"
 				}
 			}

@@ -57,7 +57,7 @@ var offSwitches = []offSwitch{
 	{name: "NCCL_NVLS_ENABLE", off: zero, found: meeting.multicast, logged: nvlsPath, cost: "the switches no longer reduce (NVLink SHARP)",
 		faults: []string{"fabric-not-ready", "nvlink-down"}, silent: []string{"log-nvls-failed"}},
 	// By default only since 2.19.
-	{name: "NCCL_CUMEM_ENABLE", off: func(s setting) bool { return s.is(0) && !ncclBefore(s.nccl, 2, 19) }, found: meeting.nvlinkPair, logged: nvlinkPath,
+	{name: "NCCL_CUMEM_ENABLE", off: func(s setting) bool { return s.is(0) && !NCCLBefore(s.nccl, 2, 19) }, found: meeting.nvlinkPair, logged: nvlinkPath,
 		cost: "no NVLink between hosts, no NVLink SHARP on user buffers, no symmetric memory"},
 	{name: "NCCL_NET_GDR_LEVEL", off: func(s setting) bool { return s.effect.Value == "LOC" }, found: meeting.gdrPossible, logged: gdrPath, cost: "data to and from NICs goes through host memory",
 		faults: []string{"gdr-unavailable", "gdr-one-sided", "acs-redirects-p2p"}},
@@ -174,7 +174,7 @@ func (a *Across) fired(rules []string) string {
 // protectsData reports NCCL_PROTO=^LL128 where LL128 corrupts data: an NVLink is
 // down and NCCL is 2.11 or older (NVIDIA/nccl issue 596).
 func (a *Across) protectsData(s setting) bool {
-	return s.name == "NCCL_PROTO" && ncclBefore(s.nccl, 2, 12) && a.fired([]string{"nvlink-down"}) != ""
+	return s.name == "NCCL_PROTO" && NCCLBefore(s.nccl, 2, 12) && a.fired([]string{"nvlink-down"}) != ""
 }
 
 // withoutLL128 reports a value of NCCL_PROTO that leaves Simple and takes LL128

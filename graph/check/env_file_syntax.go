@@ -89,7 +89,7 @@ func (a *Across) oddity(d ncclenv.Dialect, e probe.EnvSetting) (oddity, bool) {
 			switch v := a.shared.env.version(e.Host); {
 			case v == "":
 				o.sure = Likely
-			case !ncclBefore(v, 2, 30, 7): // param.cc strips it from then on
+			case !NCCLBefore(v, 2, 30, 7): // param.cc strips it from then on
 				continue
 			}
 		}

@@ -23,7 +23,7 @@ func runEnvGIDIndex(a *Across) {
 	all := slices.DeleteFunc(a.settings("NCCL_IB_GID_INDEX"), func(s setting) bool { n, ok := s.number(); return !ok || n < 0 })
 	for _, s := range all {
 		switch {
-		case ncclBefore(s.nccl, 2, 21):
+		case NCCLBefore(s.nccl, 2, 21):
 			continue
 		case s.nccl == "":
 			a.Gap("whether NCCL chooses the GID itself (2.21 and later) is not known", "add a log of the job, which states the NCCL version", a.keysFor(s.name, s.hosts)...)

@@ -130,7 +130,7 @@ func runHCAFarFromGPU(p *Pass) {
 // viaNVLink returns a GPU with an HCA at PIX or PXB that n reaches over NVLink.
 // NCCL uses such HCAs (PXN) from 2.12 on.
 func (p *Pass) viaNVLink(n *graph.Node, class []graph.PathClass) *graph.Node {
-	if ncclBefore(p.Inv.Runtime.NCCL, 2, 12) {
+	if NCCLBefore(p.Inv.Runtime.NCCL, 2, 12) {
 		return nil
 	}
 	for g, m := range p.facts.gpus {

@@ -34,7 +34,7 @@ func runHCAGIDUnusable(p *Pass) {
 	set, by := p.value("NCCL_IB_GID_INDEX")
 	family, _ := p.value("NCCL_IB_ADDR_FAMILY")
 	version := p.nccl()
-	old := ncclBefore(version, gidChoiceMajor, gidChoiceMinor)
+	old := NCCLBefore(version, gidChoiceMajor, gidChoiceMinor)
 	for _, n := range p.facts.hcas {
 		for _, port := range n.HCA.Ports {
 			if !port.Active() || port.LinkLayer != "Ethernet" || isEFA(n) {

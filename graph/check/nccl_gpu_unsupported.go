@@ -58,7 +58,7 @@ func runNCCLGPUUnsupported(a *Across) {
 		gen := generations[i]
 		var f fault
 		switch {
-		case gen.needs != nil && ncclBefore(l.version, gen.needs...):
+		case gen.needs != nil && NCCLBefore(l.version, gen.needs...):
 			f = fault{fmt.Sprintf("NCCL %s or later for %s", dotted(gen.needs), gen.name), "NCCL " + l.version}
 		case gen.needs == nil && l.cuda >= 13:
 			f = fault{fmt.Sprintf("NCCL built with CUDA 12 for %s", gen.name), fmt.Sprintf("NCCL %s built with CUDA %d", l.version, l.cuda)}

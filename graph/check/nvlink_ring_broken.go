@@ -29,7 +29,7 @@ func runNVLinkRingBroken(p *Pass) {
 			continue
 		}
 		severity, observed := Warning, "no ring over NVLink passes all of them"
-		if p.closes(gpus, 1) && !ncclBefore(p.Inv.Runtime.NCCL, 2, 10) {
+		if p.closes(gpus, 1) && !NCCLBefore(p.Inv.Runtime.NCCL, 2, 10) {
 			severity, observed = Info, "a ring over NVLink closes only with a relay through another GPU"
 		}
 		var proof []Evidence

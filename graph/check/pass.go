@@ -197,9 +197,9 @@ func isVF(d *probe.PCIDevice) bool {
 	return ok && a.VF
 }
 
-// ncclBefore reports an NCCL version that is known and older than a release, given
+// NCCLBefore reports an NCCL version that is known and older than a release, given
 // as major, minor and perhaps patch level.
-func ncclBefore(version string, release ...int) bool {
+func NCCLBefore(version string, release ...int) bool {
 	c, ok := compareNCCL(version, release)
 	return ok && c < 0
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ncclmap/ncclmap/graph"
+	"github.com/ncclmap/ncclmap/probe"
 )
 
 // Collectives as ncclmap prints them everywhere. NCCL has no cost model for
@@ -84,23 +85,13 @@ func collectiveIndex(name string) (i int, ok bool) {
 	return i, i >= 0
 }
 
-// BusFactor is what nccl-tests multiplies an algorithm bandwidth with to get the
-// bus bandwidth (nccl-tests doc/PERFORMANCE.md); ok is false for an unknown
-// collective and for a single rank, which moves nothing.
+// BusFactor is [probe.BusFactor] where there is something to move: ok is also false
+// for a single rank.
 func BusFactor(collective string, ranks int) (factor float64, ok bool) {
 	if ranks < 2 {
 		return 0, false
 	}
-	n := float64(ranks)
-	switch collective {
-	case AllReduce:
-		return 2 * (n - 1) / n, true
-	case AllGather, ReduceScatter, AllToAll:
-		return (n - 1) / n, true
-	case Broadcast, Reduce, SendRecv:
-		return 1, true
-	}
-	return 0, false
+	return probe.BusFactor(collective, ranks)
 }
 
 // Check names an NCCL version that the model was compared with.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ncclmap/ncclmap/graph/check"
 	"github.com/ncclmap/ncclmap/probe"
 )
 
@@ -13,7 +14,7 @@ import (
 func Limits(j *probe.Job, c *probe.Comm) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	lazy := c.NCCL == "" || !versionBefore(c.NCCL, 2, 22)
+	lazy := c.NCCL == "" || !check.NCCLBefore(c.NCCL, 2, 22)
 	_, rank0 := slices.BinarySearchFunc(c.Members, 0, func(m probe.Member, r int) int { return m.Rank - r })
 	switch {
 	case c.Ranks < 2:
@@ -44,15 +45,6 @@ func silentPair(c *probe.Comm) bool {
 		return hosts > 1 && hosts <= mostRows
 	}
 	return len(cells) < n*(n-1)
-}
-
-// versionBefore compares NCCL versions.
-func versionBefore(version string, major, minor int) bool {
-	var a, b int
-	if _, err := fmt.Sscanf(version, "%d.%d", &a, &b); err != nil {
-		return false
-	}
-	return a < major || a == major && b < minor
 }
 
 // usesRDMA reports a communicator over several hosts whose network is not TCP.
